@@ -83,3 +83,42 @@ def test_a_contamination_given_is_taken_as_it_is() -> None:
     X, y = sample(CLEAN["huber"][1], 20, 0)
     model = TrimmedGLM("huber", contamination=0.2, random_state=0).fit(X, y)
     assert model.contamination_ == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("n", [25, 50])
+def test_shares_of_unequal_numbers_of_trials_are_no_more_rows_than_they_are(n: int) -> None:
+    """Trials counted as rows: half of these were a few heavy ones, which fit exactly, and half of the others wrong."""
+    shares = []
+    for seed in range(4):
+        rng = np.random.default_rng([n, seed, 7])
+        X, trials = rng.normal(size=(n, 3)), rng.integers(5, 50, n)
+        y = rng.binomial(trials, 1 / (1 + np.exp(-X @ [1.0, -0.6, 0.0]))) / trials
+        shares.append(1 - TrimmedGLM("binomial", random_state=0).fit(X, y, trials).inlier_mask_.mean())
+    assert np.mean(shares) < 0.1
+
+
+def test_a_long_tail_of_counts_is_told_and_gross_errors_are_not() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    mean = np.exp(2.6 + X @ [0.5, -0.3])
+    scattered = rng.negative_binomial(0.3, 0.3 / (0.3 + mean)).astype(float)
+    wrong = rng.poisson(mean) + np.where(np.arange(400) % 10 == 0, 80.0, 0.0)
+    model, told = fitted("poisson", X, scattered)
+    assert not model.inlier_mask_.all()
+    assert any("may scatter more than the family" in message for message in told)
+    model, told = fitted("poisson", X, wrong)
+    assert not told and not model.inlier_mask_[::10].any()
+
+
+def test_labels_that_a_plane_parts_are_told_where_there_is_no_penalty() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    y = (X[:, 0] > 0).astype(float)
+    assert any("coefficients grow without end" in message for message in fitted("binomial", X, y)[1])
+    noisy = np.where(rng.random(100) < 0.2, 1 - y, y)
+    assert not any("without end" in message for message in fitted("binomial", X, noisy)[1])
+
+
+def test_labels_of_one_class_are_named_as_such() -> None:
+    with pytest.raises(ValueError, match="y holds one class only, 1"):
+        TrimmedGLM("binomial").fit(np.arange(10.0)[:, None], np.ones(10))

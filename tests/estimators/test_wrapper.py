@@ -670,3 +670,66 @@ def test_targets_of_no_spread_or_huge_scale(y: np.ndarray) -> None:
     model = TrimmedEstimator(LinearRegression(), random_state=0).fit(X, y)
     assert model.inlier_mask_.all() and model.contamination_ == 0 and np.isfinite(model.outlier_scores_).all()
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-9, atol=1)
+
+
+# -- targets most of which have one value -----------------------------------------------------------------------------
+
+
+def rare_counts(rng: np.random.Generator, n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Counts, three quarters of them 0."""
+    X = rng.uniform(size=(n, 3))
+    return X, rng.poisson(np.exp(4 * X[:, 0] - 3.5)).astype(np.float64)
+
+
+@pytest.mark.filterwarnings("ignore:.* of the rows are flagged, but the errors of the others change")
+@pytest.mark.filterwarnings("ignore:.* lie far off on one side of the trimmed fit")
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_not_zero_is_not_wrong(seed: int) -> None:
+    """Half of the rows were kept, which were zeros all; then every other one seemed wrong."""
+    rng = np.random.default_rng(seed)
+    X, y = rare_counts(rng)
+    assert 0.6 < np.mean(y == 0) < 0.9
+    assert TrimmedEstimator(Ridge(), random_state=0).fit(X, y).inlier_mask_.mean() > 0.85
+    y[:40] += 30
+    model = TrimmedEstimator(Ridge(), random_state=0).fit(X, y)
+    assert not model.inlier_mask_[:40].any()
+    assert model.inlier_mask_[40:].mean() > 0.85
+
+
+def test_a_model_of_counts_is_not_given_zeros_alone() -> None:
+    X, y = rare_counts(np.random.default_rng(3))
+    booster = HistGradientBoostingRegressor(loss="poisson", max_iter=20)
+    assert TrimmedEstimator(booster, random_state=0).fit(X, y).inlier_mask_.mean() > 0.9
+
+
+def test_few_rows_that_no_feature_tells_from_most_are_not_judged() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(300) % 30 == 0, rng.lognormal(3, 1, 300), 0.0)
+    model = TrimmedEstimator(Ridge(), random_state=0)
+    with pytest.warns(UserWarning, match="most rows have one value of y"):
+        model.fit(rng.standard_normal((300, 3)), y)
+    assert model.inlier_mask_.all()
+
+
+def test_a_model_that_predicts_no_number_is_named() -> None:
+    class Broken(Ridge):
+        def predict(self, X: Any) -> Any:
+            return np.full(len(X), np.nan)
+
+    X, y = rare_counts(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="Broken predicts NaN or infinity for 400 of 400 rows"):
+        TrimmedEstimator(Broken()).fit(X, y)
+
+
+@pytest.mark.parametrize("spread", [[[1.0, 0.9], [0.0, 0.4]], [[1.0, 0.0], [0.0, 1000.0]]], ids=["together", "units"])
+def test_errors_of_several_targets_may_go_together_and_have_units(spread: list[list[float]]) -> None:
+    """They were judged as independent and equally large: a twelfth of clean rows was flagged, silently."""
+    rng = np.random.default_rng(4)
+    X, E = rng.standard_normal((300, 3)), rng.standard_normal((300, 2)) @ spread
+    Y = X @ rng.standard_normal((3, 2)) + E
+    assert TrimmedEstimator(Ridge(), random_state=0).fit(X, Y).inlier_mask_.mean() > 0.98
+    Y[:45] += 12 * E.std(axis=0)
+    model = TrimmedEstimator(Ridge(), random_state=0).fit(X, Y)
+    assert not model.inlier_mask_[:45].any() and model.inlier_mask_[45:].mean() > 0.98
+    table = model.outlier_table()
+    assert np.all(np.asarray(table.p_value)[:45] < 1e-3)

@@ -165,6 +165,27 @@ def warn_of_chance(flagged: np.ndarray) -> None:
         )
 
 
+def warn_of_long_tail(scores: np.ndarray, flagged: np.ndarray) -> None:
+    """UserWarning where the rows flagged by a family of laws may be the tail of one that scatters more. scores:
+    deviance residuals in units of σ, with signs."""
+    if looks_skewed(scores, flagged, fewest=FEWEST):
+        warn(
+            f"{flagged.mean():.0%} of the rows lie far off on one side of the fit, but one skewed law explains all "
+            "rows about as well: y may scatter more than the family has it (overdispersion, a long tail) rather than "
+            "these rows be wrong; without them the mean is off. Give contamination=0 if they are right.",
+        )
+
+
+def warn_of_separation(t: np.ndarray, z: np.ndarray, counts: np.ndarray) -> None:
+    """UserWarning where predictions z part the labels 0 and 1 of all rows that count: the likelihood then has no
+    maximum (Albert and Anderson 1984)."""
+    if np.all(((2 * t - 1) * z)[counts] > 0):
+        warn(
+            "the fit parts the labels of all rows that count: without a penalty its coefficients grow without end, and "
+            'their size means nothing. Give penalty="l2".',
+        )
+
+
 def warn_of_exact_fit(weights: np.ndarray) -> None:
     """UserWarning where many rows lie on the fit up to rounding, and many do not."""
     share = float(np.mean(weights > 0))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.linear.doubt import warn_of_chance, warn_of_exact_fit, warn_of_no_trimming
+from trimlearn.estimators.linear.doubt import (
+    warn_of_chance,
+    warn_of_exact_fit,
+    warn_of_long_tail,
+    warn_of_no_trimming,
+    warn_of_separation,
+)
 from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
@@ -21,6 +28,7 @@ from trimlearn.losses import Logistic
 from trimlearn.losses.linear import Linear
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
+from trimlearn.robust.labels.copies import kish_weights
 from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.regression.set_apart import without_chance
@@ -175,7 +183,10 @@ class TrimmedGLM(LinearRegressor):
         starts, unit = self._starts(rows, solver.seed)
         self._unit, self._start = unit, starts[0]
         labels = self._judged_labels(rows, solver.seed)
-        half, floor = law.half(rows, q, labels), law.floor(rows.t)
+        # Rows of unequal weights, such as shares of many trials and of few, prove no more than so many equal ones.
+        evidence = rows if rows.s is None else replace(rows, s=kish_weights(rows.s.astype(np.float64)))
+        worth = evidence.S / rows.S
+        half, floor = min(law.half(evidence, q, labels) / worth, rows.S), law.floor(rows.t)
         keep = half if h is None else h
 
         def residuals(x: Array) -> np.ndarray:
@@ -186,7 +197,7 @@ class TrimmedGLM(LinearRegressor):
             if labels is not None:
                 return verdict_on_labels(labels, np.abs(residuals(x)), None if h is None else h / rows.S)
             kept = half if h is None else h
-            return judge(residuals(x), kept, q, rows.s, intercept=self.fit_intercept, floor=floor)
+            return judge(residuals(x), kept * worth, q, evidence.s, intercept=self.fit_intercept, floor=floor)
 
         def refit(inliers: np.ndarray, x: Array) -> Array:
             return solver.refit(self._problem(rows.weighed(inliers), unit), x)
@@ -205,7 +216,7 @@ class TrimmedGLM(LinearRegressor):
             x, inliers, _ = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
             if h is None and labels is None:
                 known = law.knows_size(rows.t)
-                x, inliers, doubt = without_chance(x, inliers, rows.s, q, residuals, refit, known=known)
+                x, inliers, doubt = without_chance(x, inliers, evidence.s, q, residuals, refit, known=known)
                 if doubt:
                     warn_of_chance(~inliers)
             weights = inliers.astype(rows.X.dtype)
@@ -222,6 +233,10 @@ class TrimmedGLM(LinearRegressor):
             warn_of_exact_fit(weights)
         if h is None and labels is None:
             warn_of_no_trimming(rows, half, q, exact=exact)
+            if law.is_family and not exact:
+                warn_of_long_tail(after / final.scale, weights <= 0)
+        if labels is not None and self.penalty is None:
+            warn_of_separation(rows.t, np.asarray(rows.X @ self.coef_ + self.intercept_), weights > 0)
         return self
 
     def _solver(self, seed: int) -> Solver:

@@ -62,6 +62,9 @@ class RegressionLaw:
         bad = (data.t <= low) if self.loss == "gamma" else (data.t < low) | (data.t > high)
         if bad.any():
             raise ValueError(f"Some value(s) of y are out of the valid range of loss={self.loss!r}: {words}.")
+        there = data.t if data.s is None else data.t[data.s > 0]
+        if self.loss == "binomial" and are_labels(there) and np.ptp(there) == 0:
+            raise ValueError(f"y holds one class only, {there[0]:g}; loss='binomial' needs both 0 and 1.")
 
     def make(self, rows: Examples, unit: float, intercept: bool) -> PredictionLoss:
         """The loss of these rows. unit: of the residuals."""

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from trimlearn._utils.residence import floating_copy
@@ -58,7 +58,8 @@ class TrimmedLogisticRegression(LinearClassifier):
     l1_ratio : float
         The share of L1 in penalty="elasticnet".
     class_weight : dict, "balanced" or None
-        Multiplies sample_weight.
+        Multiplies sample_weight in the fits. With contamination="auto" labels are judged without it: what a class is
+        worth says nothing about which of its labels are wrong. "balanced" is then that of the labels as corrected.
     balanced_trimming : bool
         Trim the same share of every class, so that a rare one is not wiped out.
     fit_intercept : bool
@@ -129,6 +130,7 @@ class TrimmedLogisticRegression(LinearClassifier):
     (array([0., 0.]), array([0, 1]))
     """
 
+    _class_weights: np.ndarray | None = None  # of each class; None where all count alike
     _fit_on_dask = fit_logistic_on_dask
     _fit_stream = fit_logistic_stream
 
@@ -182,10 +184,12 @@ class TrimmedLogisticRegression(LinearClassifier):
             if len(there) < 2:
                 raise ValueError(f"y holds one class only, {there[0]}; a classifier needs two at least.")
         data = replace(data, t=self._codes(data.t))
+        self._class_weights = None
         if self.class_weight is None:
             return data
-        s = compute_sample_weight(self.class_weight, self.classes_[data.t]).astype(data.X.dtype)
-        return replace(data, s=s if data.s is None else s * data.s)
+        known = self.classes_[data.t]
+        self._class_weights = compute_class_weight(self.class_weight, classes=self.classes_, y=known)
+        return data.weighed(self._class_weights[data.t])
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A verdict on all labels, a trimmed fit, and a fit to what the labels should have been, as far as is known."""
@@ -232,9 +236,25 @@ class TrimmedLogisticRegression(LinearClassifier):
         return self
 
     def _corrected(self, rows: Examples, verdict: LabelVerdict) -> Examples:
-        """The rows with what their labels should have been, as far as is known: probabilities given all opinions."""
+        """The rows with what their labels should have been, as far as is known: probabilities given all opinions. A row
+        counts as the classes that it may be of do."""
         P = verdict.classes
+        if self._class_weights is not None and (s := self._evidence(rows)) is not None:
+            mass = s @ P
+            weights = s.sum() / (len(mass) * mass) if self.class_weight == "balanced" else self._class_weights
+            worth = P @ weights
+            P = P * weights / np.where(worth > 0, worth, 1.0)[:, None]
+            rows = replace(rows, s=(s * worth).astype(rows.X.dtype))
         return replace(rows, t=P[:, 1] if len(self.classes_) == 2 else P)
+
+    def _evidence(self, rows: Examples) -> np.ndarray | None:
+        """How many observations each row stands for: its weight but for that of its class."""
+        if self._class_weights is None or rows.s is None:
+            return rows.s
+        of_class = self._class_weights[rows.t]
+        s = np.where(of_class > 0, rows.s / np.where(of_class > 0, of_class, 1.0), 0.0)
+        whole = np.rint(s)  # copies of a row are a whole number of them, but for rounding
+        return np.asarray(np.where(np.isclose(s, whole), whole, s))
 
     def _solver(self, seed: int, enough: float = ENOUGH) -> Solver:
         name = type(self).__name__
@@ -268,7 +288,7 @@ class TrimmedLogisticRegression(LinearClassifier):
         stage("labels judged out of sample")
         return judge_labels(
             self._loss(rows),
-            rows.s,
+            self._evidence(rows) if h is None else rows.s,
             C=self.C,
             trusted=None if h is None else h / rows.S,
             balanced=self.balanced_trimming,

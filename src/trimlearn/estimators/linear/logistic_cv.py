@@ -186,7 +186,7 @@ class TrimmedLogisticRegressionCV(TrimmedLogisticRegression):
             self.contamination, penalty=self.penalty, C=C, l1_ratio=l1_ratio, fit_intercept=self.fit_intercept,
             balanced_trimming=self.balanced_trimming, max_passes=self.max_passes, tol=TOL, n_jobs=self.n_jobs,
         )  # fmt: skip
-        plain.classes_ = self.classes_
+        plain.classes_, plain._class_weights, plain.class_weight = self.classes_, self._class_weights, self.class_weight
         return plain
 
     def _ratios(self) -> list[float]:

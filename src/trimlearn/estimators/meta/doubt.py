@@ -18,10 +18,16 @@ FIT = "trimmed fit"  # what it is called: any model's
 
 
 def doubt_of_left_out(run: Alternation, w: np.ndarray, found: Judgement, told: np.ndarray) -> str | None:
-    """A sentence where rows of weight 0 may be right: the features foretell them, as they do those ``told``, or their
-    residuals are those of a model that is too simple, or of errors that are skewed or grow."""
+    """A sentence where nothing can be told, or where rows of weight 0 may be right: the features foretell them, as they
+    do those ``told``, or their residuals are those of a model that is too simple, or of errors that are skewed or
+    grow."""
     there = run.rows.s > 0
     out = there & (w <= 0)
+    if found.common:
+        return (
+            f"most rows have one value of y, and the {FIT} explains fewer than half of the others: which of them are "
+            "wrong cannot be told, and nothing is trimmed. Fit these on their own, or give a contamination."
+        )
     if np.any(told & out):
         return (
             f"{out.sum() / there.sum():.0%} of the rows do not follow the {FIT} and are left out, but the features "

@@ -109,6 +109,7 @@ class Alternation:
             P = crossfit(self.estimator, self.rows, w, self.splits, self.target.predict, self.seed, self.n_jobs)
             if self.rows.classes is None:
                 check_shapes(self.estimator, P, self.rows.t)
+                _check_finite(self.estimator, P)
             self._predicted = w, P
         return self._predicted[1]
 
@@ -144,3 +145,13 @@ class Alternation:
                 "Raise max_iter, or tol.",
                 ConvergenceWarning,
             )
+
+
+def _check_finite(estimator: Any, P: np.ndarray) -> None:
+    """ValueError where a regressor predicts no number: a row would be judged by it."""
+    strange = int(np.count_nonzero(~np.isfinite(P.reshape(len(P), -1)).all(axis=1)))
+    if strange:
+        raise ValueError(
+            f"{type(estimator).__name__} predicts NaN or infinity for {strange} of {len(P)} rows it was not fitted on: "
+            "scale X and y, or give estimator a stronger penalty."
+        )

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from trimlearn.estimators.label_assessment import LabelAssessment
+from trimlearn.estimators.linear.laws import half_of_counts
 from trimlearn.inference.table import Findings, plain_kinds, residual_words
 from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
@@ -34,6 +35,7 @@ class Judgement:
     threshold: float  # rows whose score is larger are not explained
     inlier_model: InlierModel
     labels: LabelVerdict | None = None  # where y holds labels
+    common: bool = False  # whether only rows of one value are explained, so that the others cannot be judged
 
     @property
     def all_labels_right(self) -> bool:
@@ -57,8 +59,8 @@ class TargetKind(ABC):
         return None
 
     @abstractmethod
-    def robust_h(self, S: float) -> float:
-        """What to keep of the total weight S while nothing is known about the contamination."""
+    def robust_h(self, t: np.ndarray, s: np.ndarray) -> float:
+        """What to keep of the total weight Σs while nothing is known about the contamination."""
 
     @abstractmethod
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
@@ -95,16 +97,24 @@ class NumericTarget(TargetKind):
     def signed_residuals(self, P: np.ndarray, t: np.ndarray) -> np.ndarray | None:
         return np.asarray(t, dtype=np.float64).reshape(P.shape) - P if P.ndim == 1 and self.loss is None else None
 
-    def robust_h(self, S: float) -> float:
-        return min(S, S // 2 + 1)
+    def robust_h(self, t: np.ndarray, s: np.ndarray) -> float:
+        """Half of the rows; and where more than half have one value, as zeros among counts or amounts, half of the
+        others as well: a constant explains those alone perfectly, and all others would seem wrong."""
+        S, others = float(s.sum()), float(s @ _not_commonest(t, s))
+        return min(S, (half_of_counts(S, others, 0) if others < S / 2 else S // 2) + 1)
 
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
-        law = self._law(P)
-        floor = rounding_floor(np.ravel(t), s) if law.k == 1 and self.loss is None else 0.0
         signed = self.signed_residuals(P, t)
         r = self._residual(P, t) if signed is None else signed
-        found = judge(r, h, s=s, law=law, floor=floor, tails=signed is not None)
-        return Judgement(found.inliers & (s > 0), found.contamination, found.cutoff, found.scale)
+        floor = 0.0 if signed is None else rounding_floor(np.ravel(t), s)
+        found = judge(r, h, s=s, law=self._law(P, t, s > 0), floor=floor, tails=signed is not None)
+        if signed is None:  # the law of those explained
+            found = judge(r, h, s=s, law=self._law(P, t, found.inliers & (s > 0)))
+        inliers, others = found.inliers & (s > 0), s * _not_commonest(t, s)
+        if others.sum() < s.sum() / 2 and others @ inliers < others.sum() / 2:
+            farthest = float(np.abs(r[s > 0]).max()) / found.scale
+            return Judgement(s > 0, 0.0, max(found.cutoff, farthest), found.scale, common=True)
+        return Judgement(inliers, found.contamination, found.cutoff, found.scale)
 
     def score(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel) -> np.ndarray:
         return np.asarray(self._residual(P, t) / inlier_model)
@@ -112,13 +122,21 @@ class NumericTarget(TargetKind):
     def findings(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel, off: np.ndarray) -> Findings:
         score, r = self.score(P, t, inlier_model), self.signed_residuals(P, t)
         words = None if r is None else residual_words(r, score, off)
-        return Findings(score, p_values(score, self._law(P)), plain_kinds(off), words=words)
+        return Findings(score, p_values(score, self._law(P, t, ~off)), plain_kinds(off), words=words)
 
     def _residual(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.asarray(np.sqrt(2 * self.losses(P, t)))
 
-    def _law(self, P: np.ndarray) -> Chi:
-        return Chi(1 if P.ndim == 1 or self.loss is not None else P.shape[1])
+    def _law(self, P: np.ndarray, t: np.ndarray, rows: np.ndarray) -> Chi:
+        """The law of a residual of several numbers, of these rows: its square is a sum of as many variables χ²₁, of
+        unlike sizes where units differ or errors go together, and about a multiple of χ² with as many degrees of
+        freedom as have its mean and variance (Satterthwaite 1946)."""
+        if P.ndim == 1 or self.loss is not None or not rows.any():
+            return Chi()
+        r = (np.asarray(t, dtype=np.float64).reshape(P.shape) - P)[rows]
+        widths = np.linalg.svd(r, compute_uv=False)
+        sizes = np.square(widths / widths[0]) if widths[0] > 0 else np.ones(1)
+        return Chi(float(sizes.sum() ** 2 / np.square(sizes).sum()))
 
 
 @final
@@ -159,8 +177,9 @@ class LabelTarget(TargetKind):
             return np.asarray(self.loss(self.classes[t], np.exp(P)), dtype=np.float64)
         return np.where(t >= 0, -P[np.arange(len(P)), t], np.inf)
 
-    def robust_h(self, S: float) -> float:
-        return S  # the noise model wants predictions that are right more often than the labels, not trimmed ones
+    def robust_h(self, t: np.ndarray, s: np.ndarray) -> float:
+        # The noise model wants predictions that are right more often than the labels, not trimmed ones.
+        return float(s.sum())
 
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
         predictions, labels = [np.maximum(P, BELIEVED), *self.flexible], np.maximum(t, 0)
@@ -181,3 +200,13 @@ class LabelTarget(TargetKind):
         assert isinstance(inlier_model, LabelNoise)
         verdict = LabelVerdict(inlier_model, [np.maximum(P, BELIEVED)], t, np.ones(len(t)))
         return LabelAssessment.of(verdict).findings(t, self.classes, off)
+
+
+def _not_commonest(t: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Which rows have another target than the commonest, the rows being weighed by s.
+
+    >>> _not_commonest(np.array([0.0, 3.0, 0.0]), np.array([1.0, 1.0, 1.0]))
+    array([False,  True, False])
+    """
+    values = np.unique(t, axis=None if t.ndim == 1 else 0, return_inverse=True)[1].ravel()
+    return np.asarray(values != np.bincount(values, s).argmax())

@@ -315,7 +315,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     def _fit(self, rows: EncodedExamples, h: float | None, warm: bool) -> Self:
         run = self._alternation(rows, self._last_seed if warm else self._seed())
-        h0 = run.target.robust_h(rows.S) if h is None else h
+        h0 = run.target.robust_h(rows.t, rows.s) if h is None else h
         w, F = run.trim(h0, run.target.losses(self._P, rows.t) if warm and len(self._P) == len(rows.s) else None)
         clean = h is not None and h >= rows.S  # the user says so: there is nobody to readmit
         final, found = (w, run.judge(w, h0)) if clean or not (self.reweight or h is None) else run.readmit(w, h0)

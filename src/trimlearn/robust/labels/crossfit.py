@@ -69,7 +69,8 @@ def judge_labels(
     """Judge the labels of ``loss`` by models that minimise C·Σ sᵢwᵢfᵢ(x) + ½‖x‖².
 
     s: sample weights. trusted: the share of rows that the first models trust, where it is known. balanced: they
-    trust this share of every class, so that a rare one is not wiped out. n_jobs: models that are fitted at a time.
+    trust this share of every class, so that a rare one is not wiped out. seed: of draws from many rows; what is said
+    of few does not depend on it. n_jobs: models that are fitted at a time.
 
     >>> rng = np.random.default_rng(0)
     >>> t = np.repeat([0, 1, 2], 100)
@@ -133,7 +134,9 @@ class _CrossFit:
         self.others = [judges.some(rows, judges.most) for rows in each]
         self.sampled = [judges.some(rows, SAMPLE) if len(rows) > 2 * SAMPLE else rows for rows in self.others]
         self.begun: dict[tuple[Start, int], Array] = {}
-        V, labels, s, seed, K = judges.V, judges.labels, judges.s, judges.seed, judges.K
+        # Of few rows a forest's draws can decide what is proven: like the folds, they depend on the rows alone.
+        seed = 0 if judges.small else judges.seed
+        V, labels, s, K = judges.V, judges.labels, judges.s, judges.K
         self.flexible = flexible_predictions(V, labels, s, seed, n_jobs, hashes, K) if self.folds > 1 else []
         self.boosted = BoostedOpinion(V, labels, s, seed, hashes, K)
         self.evidence, self.cells = kish_weights(s), cells_of(V, labels, s)
