@@ -194,7 +194,7 @@ def _verdict(
         apart = Counter(columns[0] for columns in _columns(plain, np.flatnonzero(together), names).values())
         caveats.append(
             f"{together.sum():,} rows lie close together, apart from the others most of all in "
-            f"{apart.most_common(1)[0][0]}: they may be a group of their own rather than errors, and are not listed as odd."
+            f"{apart.most_common(1)[0][0]}: they may be a group of their own rather than errors, and are not listed."
         )
         odd &= ~together
     if sample:

@@ -43,6 +43,7 @@ def judge_target(
     *,
     task: Task | None = None,
     pinned: Mapping[int, bool] = {},
+    corrected: pd.DataFrame | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> TargetFindings:
@@ -65,6 +66,8 @@ def judge_target(
         What is asked. None: told from the column.
     pinned : dict of int to bool
         Rows of which a person has said that the target is wrong (True) or right (False).
+    corrected : DataFrame, optional
+        The frame with what was expected in the place of wrong cells: a number that goes with that is not wrong.
     seed : int
         Of folds and models.
     progress : callable, optional
@@ -103,7 +106,8 @@ def judge_target(
     if asked.classes:
         values = {name: frame[name].array for name in trees.columns}
         asked = replace(asked, caveats=(*asked.caveats, *say_copies(asked.y, values, target)))
-    judge = _Judge(asked, lines, (trees, trees.transform(frame)), seed, tell)
+    supposed = None if corrected is None else corrected.iloc[asked.rows]
+    judge = _Judge(asked, lines, (trees, trees.transform(frame)), supposed, seed, tell)
     with threadpool_limits(threads_for(judge.trees[1].size * max(1, len(asked.classes))), user_api="openmp"):
         found = judge.findings(len(table.frame))
     y = table.frame[target].to_numpy(dtype=np.float64) if not asked.classes else np.zeros(0)
@@ -125,11 +129,13 @@ class _Judge:
     """One target, and each design with its matrix; what must be told gathers in ``caveats``.
 
     ``lines``: the designs that a linear model may have; which one it has is chosen with the scale of the target.
+    ``corrected``: the rows with what should have stood in cells that were taken out, or was doubted.
     """
 
     target: Target
     lines: list[tuple[Design, Floats]]
     trees: tuple[Design, Floats]
+    corrected: pd.DataFrame | None
     seed: int
     tell: Callable[[str], None]
 
@@ -153,6 +159,7 @@ class _Judge:
             second, asked = learners.again(kept, first)
             opinions = second if self.numeric else first
             judged = self._judged(opinions) if self.numeric and opinions is not first else judged
+            judged = self._excused(judged, opinions, learners)
             by_boosting = self._verdict(opinions[0], judged)
         self.tell("plain and trimmed linear model")
         with heard(self.caveats, "the trimmed linear model"):
@@ -223,6 +230,24 @@ class _Judge:
             rounding = self.scale.half_steps(expected, Writing.of(self.target.y).step)
             return judge_target_numbers(y, expected, self.seed, self.line[1], rounding)
         return judge_target_labels(opinions, self.target.y)
+
+    def _excused(self, judged: TargetJudgement, opinions: list[Floats], learners: Learners) -> TargetJudgement:
+        """The judgement without numbers that are as expected once a wrong cell of their row is corrected: one error
+        explains both."""
+        if self.corrected is None or not self.numeric or not judged.flagged.any():
+            return judged
+        rows = np.flatnonzero(judged.flagged)
+        linear, trees = (design.transform(self.corrected.iloc[rows]) for design in (self.line[0], self.trees[0]))
+        mended = np.any(linear != self.line[1][rows], axis=1)
+        if not mended.any():
+            return judged
+        boosting, line = learners.elsewhere(self._trusted(judged.flagged), linear[mended], trees[mended])
+        again = [opinion.copy() for opinion in opinions]
+        for k, opinion in enumerate(again):
+            opinion[rows[mended]] = line if k == 1 else boosting
+        probability = judged.probability.copy()
+        probability[rows[mended]] = np.minimum(probability, self._judged(again).probability)[rows[mended]]
+        return replace(judged, probability=probability)
 
     def _verdict(self, opinion: Floats, judged: TargetJudgement) -> Flags:
         """What one model flags. Whether any label is wrong at all, all models have said together."""

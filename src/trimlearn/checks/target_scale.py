@@ -16,7 +16,8 @@ Link = Literal["identity", "log", "root"]
 
 ANSCOMBE = 3 / 8  # added to a count, whose root then has the standard deviation ½ (Anscombe 1948)
 LIKE_COUNTS = (0.7, 1.6)  # σ of twice these roots about a prediction: 1 for Poisson, more with what is not explained
-CLEARLY = 0.05  # by how much the log-likelihood of a row must be better on the log scale, or by other features: 5 % of the size of errors
+# By how much a row's log-likelihood must be better on the log scale, or by other features: 5 % of the size of errors
+CLEARLY = 0.05
 
 
 @final

@@ -217,8 +217,8 @@ def _maybe_classes(y: Array, name: str) -> tuple[str, ...]:
     if not _few_whole(y):
         return ()
     return (
-        f"{name} holds {len(np.unique(y))} different whole numbers and is taken for a quantity; if they are the numbers of "
-        "classes, ask for the task classification.",
+        f"{name} holds {len(np.unique(y))} different whole numbers and is taken for a quantity; if they are the "
+        "numbers of classes, ask for the task classification.",
     )
 
 
