@@ -178,7 +178,7 @@ def _beside(truth: Floats, x: Floats, writing: Writing, factor: float) -> Floats
 
 
 def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iterable[tuple[Floats, Floats]]:
-    """Each swap of two neighbouring digits; also of whole parts that lost their decimals, or their minus; none is added."""
+    """Each swap of two neighbouring digits; also of whole parts that lost their decimals, or their minus."""
     decimals = DECIMALS if writing.decimals is None else writing.decimals
     unit = 10.0**decimals
     whole = np.rint(np.abs(x) * unit)
