@@ -14,7 +14,7 @@ from trimlearn import cli
 from trimlearn.checks.findings import TargetFindings
 
 
-def judged(table, mended, target, *, task=None, pinned=None, seed=0, progress=None):
+def judged(table, mended, target, *, task=None, pinned=None, corrected=None, seed=0, progress=None):
     """A target judged in no time: numbers far from the median are wrong, and labels that occur once."""
     column, n = table.frame[target], len(table.frame)
     if column.dtype.kind == "f":

@@ -216,3 +216,12 @@ def test_numbers_beyond_counting_are_ordinary_where_all_are():
 def test_no_doubt_is_raised_where_nothing_is_wrong():
     frame = pd.DataFrame(np.random.default_rng(1).normal(size=(200, 2)).round(3), columns=["u", "v"])
     assert find_cells(as_table(frame)).caveats == ()
+
+
+def test_nobody_adds_a_minus_and_swaps_digits_too() -> None:
+    x = np.array([-927498.0, 927498.0, -150.0])
+    writing = Writing.of(np.concatenate([x, np.arange(-50.0, 50.0)]))
+    found = origins(x, writing, np.array([3e5, -3e5, 100.0]), np.ones(3))
+    changed = (np.sign(found.truths) != np.sign(x)) & (found.weights > 0)
+    swaps = np.array(found.rules) == RULES.index("digits swapped")
+    assert not changed[swaps][:, [0, 2]].any() and changed[swaps][:, 1].any()

@@ -61,6 +61,9 @@ def test_other_tables_may_lack_values_have_new_categories_and_more_columns():
     with pytest.warns(UserWarning, match=r"1 of 5 rows has a Fuel that the model has not seen \('Steam'\)"):
         assert np.all(np.isfinite(model.predict(other)))
     assert len(model.predict(other.iloc[:1])) == 1
+    other.loc[3, "Price"] = "see note"
+    with pytest.warns(UserWarning, match=r"1 cell of Price \('see note'\) could not be read as a number"):
+        assert np.all(np.isfinite(model.predict(other.iloc[3:])))
 
 
 def test_a_table_without_the_columns_is_refused_by_their_names():

@@ -90,3 +90,13 @@ def test_why_no_rows_were_judged_is_said_in_words_that_help():
     assert odd_rows(as_table(wide), wide).caveats == (
         "No rows were judged as a whole: 20 columns of numbers take 100 rows, and there are 40.",
     )
+
+
+def test_a_machine_switched_off_is_a_group_and_no_error() -> None:
+    frame = normal(400, 4, 0)
+    off = np.arange(48)
+    frame.iloc[off] = 0.3 * normal(48, 4, 1) + [12.0, -12.0, 12.0, -12.0]
+    frame.iloc[399] = [-20.0, 20.0, -20.0, 20.0]
+    found = odd_rows(as_table(frame), frame)
+    assert {399} <= {row.row for row in found.odd} and len({row.row for row in found.odd} & set(off)) <= 3
+    assert any("lie close together" in caveat for caveat in found.caveats)

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tables_made_up import as_table
+from trimlearn import check
 from trimlearn.checks.doubtful import without_doubtful
 from trimlearn.robust.cells import table as cell_table
 from trimlearn.tables.table import Column, Table
@@ -38,7 +40,7 @@ def test_doubtful_cells_are_missing_to_models_unless_the_target_explains_them() 
     assert without_doubtful(alone, table.frame, "y").isna().to_numpy()[3, 0]
 
 
-def test_one_model_of_the_cells_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_target_is_asked_where_a_cell_is_doubted_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     table, _ = _made_up()
     fits = []
     fit = cell_table.fit_cells
@@ -49,4 +51,27 @@ def test_one_model_of_the_cells_is_enough(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(cell_table, "fit_cells", counted)
     without_doubtful(table, table.frame, "y")
-    assert fits == [(200, 6)]
+    assert fits == [(200, 5), (200, 6)]
+
+
+def body_masses(n: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    height = rng.normal(172, 9, n).round()
+    weight = ((height - 100) * np.exp(0.15 * rng.normal(size=n))).round(1)
+    return pd.DataFrame({"height": height, "weight": weight, "index": (weight / (height / 100) ** 2).round(1)})
+
+
+def test_one_error_is_not_called_two() -> None:
+    frame = body_masses()
+    frame.loc[8, "height"] /= 100
+    frame.loc[20, "weight"] *= 10
+    frame.loc[33, "index"] /= 10
+    found = check(frame, target="index")
+    assert {(cell.row, cell.column) for cell in found.parts.cells.cells} == {(8, "height"), (20, "weight")}
+    assert np.flatnonzero(found.parts.target.flagged).tolist() == [33]
+
+
+def test_cells_beside_a_target_that_is_known_to_a_hair_are_not_doubted() -> None:
+    frame = body_masses()
+    kept = without_doubtful(as_table(frame), frame, "index")
+    assert kept[["height", "weight"]].isna().to_numpy().mean() < 0.01

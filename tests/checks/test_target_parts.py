@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from trimlearn.checks.error_sizes import error_sizes, local_scale
 from trimlearn.checks.target_labels import judge_target_labels
 from trimlearn.checks.target_learners import fold_plan
-from trimlearn.checks.target_linear import FEATURES, telling
+from trimlearn.checks.target_linear import FEATURES, LinearFits, linear_predictions, telling
 from trimlearn.checks.target_numbers import judge_target_numbers
-from trimlearn.checks.target_scale import TargetScale, choose_log, counts_behave
+from trimlearn.checks.target_scale import TargetScale, choose_scale, counts_behave
 from trimlearn.checks.target_task import Target
 
 
@@ -89,18 +92,57 @@ def test_features_that_tell_nothing_of_the_size_of_errors_do_not_change_it() -> 
     assert np.array_equal(error_sizes(np.zeros(400), r, 0.0, X), local_scale(np.zeros(400), r, 0.0))
 
 
+def fitted(*columns: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A line through these columns."""
+    X = np.column_stack([np.ones(len(columns[0])), *columns])
+    return lambda z: np.asarray(X @ np.linalg.lstsq(X, z, rcond=None)[0])
+
+
+def numbers_of(y: np.ndarray) -> Target:
+    nobody = np.zeros(len(y), dtype=bool)
+    return Target("y", "regression", np.arange(len(y)), y, (), nobody, nobody)
+
+
 def test_the_log_is_chosen_where_errors_are_ratios_and_counts_where_they_behave() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)
+    line = fitted(x)
 
-    def line(z: np.ndarray) -> np.ndarray:
-        return np.asarray(np.polyval(np.polyfit(x, z, 1), x))
+    def link(y: np.ndarray) -> str:
+        return choose_scale(numbers_of(y), [line])[1].link
 
-    assert choose_log(np.exp(1 + x + 0.3 * rng.normal(size=400)), line)
-    assert not choose_log(20 + x + 0.3 * rng.normal(size=400), line)
-    assert not choose_log(x, line)
+    assert link(np.exp(1 + x + 0.3 * rng.normal(size=400))) == "log"
+    assert link(20 + x + 0.3 * rng.normal(size=400)) == "identity" and link(x) == "identity"
+    assert link(np.clip(np.round(np.exp(1 + x)), 1, 6)) == "identity"  # grades are no amounts
     assert counts_behave(rng.poisson(np.exp(1 + 0.5 * x)).astype(float), line)
     assert not counts_behave(np.round(5 + x), line)
+
+
+def test_features_are_taken_as_they_are_where_sums_of_them_explain_the_target() -> None:
+    rng = np.random.default_rng(0)
+    x = np.exp(rng.normal(size=(400, 2)))
+    lines = [fitted(*np.log(x.T)), fitted(*x.T)]
+    total, product = 5 + 2 * x[:, 0] + x[:, 1], 5 * x[:, 0] * x[:, 1] ** 0.5
+    assert choose_scale(numbers_of(total + 0.3 * rng.normal(size=400)), lines)[2] == 1
+    scale, chosen = choose_scale(numbers_of(product * np.exp(0.1 * rng.normal(size=400))), lines)[1:]
+    assert (scale.link, chosen) == ("log", 0)
+
+
+def test_the_next_grade_is_as_good_as_the_one_expected() -> None:
+    rng = np.random.default_rng(0)
+    grades = rng.integers(1, 7, 400).astype(float)
+    y = np.clip(grades + rng.choice([-1, 0, 1], 400, p=[0.1, 0.8, 0.1]), 1, 6)
+    y[:3] = 55.0
+    near = grades + 0.02 * rng.normal(size=400)
+    assert judge_target_numbers(y, near).flagged.mean() > 0.1  # of numbers that may be any, the next one is far
+    assert np.flatnonzero(judge_target_numbers(y, near, rounding=0.5).flagged).tolist() == [0, 1, 2]
+
+
+def test_a_trimmed_model_that_believes_nobody_still_predicts() -> None:
+    X, y = np.arange(40.0)[:, None], np.arange(40.0)
+    nobody = LinearFits(None, SimpleNamespace(weights_=np.zeros(40)), np.arange(40), np.zeros(40, dtype=bool), ())
+    plain, trimmed = linear_predictions(X, y, "regression", nobody, 0)
+    assert np.allclose(plain, y, atol=1e-3) and np.array_equal(plain, trimmed)
 
 
 @pytest.mark.parametrize("link", ["identity", "log", "root"])

@@ -78,8 +78,19 @@ def test_excel_without_rows(rows: list[list[Any]], message: str, tmp_path: Path)
         read_table(workbook(tmp_path / "t.xlsx", {"one": rows}))
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_text_that_is_called_a_workbook_is_read_as_text(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "t.xls").write_bytes("name\tgrams\nanna\t5\nbert\t7\n".encode(encoding))
+    table = read_table(tmp_path / "t.xls")
+    assert table.frame["grams"].tolist() == [5.0, 7.0]
+    assert any("not a workbook as its name says" in note for note in table.notes)
+    (tmp_path / "t.xls").write_text("<html><table></table></html>")
+    with pytest.raises(ValueError, match="holds a web page or XML"):
+        read_table(tmp_path / "t.xls")
+
+
 @pytest.mark.parametrize("name", ["t.xlsx", "t.parquet", "t.npz", "t.npy"])
-@pytest.mark.parametrize("raw", [b"", b"nothing of the kind"])
+@pytest.mark.parametrize("raw", [b"", b"PK nothing of the kind"])
 def test_files_that_are_not_what_they_are_called(name: str, raw: bytes, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(raw)
     with pytest.raises(ValueError, match=rf"{name} cannot be read as") as caught:

@@ -149,17 +149,18 @@ class Design:
         return cls(tuple(Feature(**{**entry, "levels": tuple(entry.get("levels", ()))}) for entry in entries))
 
 
-def linear_design(table: Table, frame: pd.DataFrame, exclude: Sequence[str] = ()) -> Design:
+def linear_design(table: Table, frame: pd.DataFrame, exclude: Sequence[str] = (), logs: bool = True) -> Design:
     """For linear models: medians and flags where values are missing, a 0/1 column per level of a category.
 
     The most frequent level of a category is what the others are compared with; rare ones are one level together. A
-    positive column that spans magnitudes is taken by its logarithm.
+    positive column that spans magnitudes is taken by its logarithm, unless ``logs`` says otherwise.
     """
     numbers, dates, categories = _usable(table, frame, exclude)
     features: list[Feature] = []
     flagged: list[Array] = []
     for name in [*numbers, *dates]:
-        if (feature := _standardised(frame[name], name, "date" if name in dates else "number")) is not None:
+        how: How = "date" if name in dates else "log" if logs and _is_skewed(frame[name]) else "number"
+        if (feature := _standardised(frame[name], name, how)) is not None:
             features.append(feature)
         missing = frame[name].isna().to_numpy()
         enough = LEAST_MEMBERS <= missing.sum() <= len(missing) - LEAST_MEMBERS
@@ -190,8 +191,6 @@ def _usable(table: Table, frame: pd.DataFrame, exclude: Sequence[str]) -> tuple[
 
 
 def _standardised(column: pd.Series, name: str, how: How) -> Feature | None:
-    if how == "number" and _is_skewed(column):
-        how = "log"
     values = _numbers(column, how)
     values = values[np.isfinite(values)]
     if len(values) == 0:

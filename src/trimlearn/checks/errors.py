@@ -178,7 +178,7 @@ def _beside(truth: Floats, x: Floats, writing: Writing, factor: float) -> Floats
 
 
 def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iterable[tuple[Floats, Floats]]:
-    """Each swap of two neighbouring digits; also of whole parts whose decimals were lost, or the sign."""
+    """Each swap of two neighbouring digits; also of whole parts that lost their decimals, or their minus."""
     decimals = DECIMALS if writing.decimals is None else writing.decimals
     unit = 10.0**decimals
     whole = np.rint(np.abs(x) * unit)
@@ -196,8 +196,8 @@ def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iter
         whole_part = lost & (k >= decimals)
         most = np.where(whole_part, swapped + 1.0 - 1.0 / unit, swapped)
         weight = np.where(whole_part, weight * unit * np.minimum(1.0, sigma), weight)
-        for sign in (np.sign(x), -np.sign(x)) if writing.negative else (np.sign(x),):
-            yield sign * np.clip(sign * expected, swapped, most), weight
+        for sign in (np.sign(x), -np.ones(len(x))) if writing.negative else (np.sign(x),):
+            yield sign * np.clip(sign * expected, swapped, most), np.where((sign == np.sign(x)) | (x > 0), weight, 0.0)
 
 
 def typical_errors(cells: Iterable[WrongCell]) -> dict[str, str]:

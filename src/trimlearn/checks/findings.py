@@ -47,6 +47,14 @@ class CellFindings:
     typical: dict[str, str]  # column → the commonest error of its wrong cells, "" where there is none
     caveats: tuple[str, ...] = ()
 
+    def corrected(self) -> pd.DataFrame:
+        """The table with what was expected in the place of wrong numbers."""
+        frame = self.mended.copy()
+        for cell in self.cells:
+            if frame[cell.column].dtype.kind == "f":
+                frame.loc[frame.index[cell.row], cell.column] = cell.expected
+        return frame
+
 
 @final
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from trimlearn._version import __version__
 from trimlearn.checks.design import Design
 from trimlearn.checks.document import plain_values
 from trimlearn.checks.findings import Task
+from trimlearn.checks.words import unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +118,7 @@ class Model:
 
     def predict_table(self, table: Table) -> NDArray[Any]:
         """The same for a table that has been read."""
-        for sentence in _unseen_values(table.frame, self.seen, self.design):
+        for sentence in (*unreadable(table), *_unseen_values(table.frame, self.seen, self.design)):
             warn(sentence)
         z = self.design.transform(table.frame[list(self.kinds)]) @ self.coefficients.T + self.intercept
         if self.link == "identity":

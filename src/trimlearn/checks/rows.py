@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.findings import OddRow, RowFindings
+from trimlearn.checks.groups import in_group
 from trimlearn.checks.spread import center_and_spread
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.pca import TrimmedPCA
@@ -156,6 +158,10 @@ class _View:
             logs += np.log(np.maximum(scores / fit.threshold_, LEAST)) / len(fits)
         return cls(Z, fits, tuple(_said(w) for w in caught), probability, np.exp(logs))
 
+    def alike(self) -> Floats:
+        """The rows in units in which ordinary ones vary alike in all directions."""
+        return np.asarray(self.Z @ np.linalg.cholesky(self.fits["covariance"].get_precision()))
+
 
 def _probability(fit: Any, scores: Floats, rows: Ints) -> Floats:
     """Of all rows: of those that were not fitted to, that of a fitted one as far out."""
@@ -176,6 +182,7 @@ def _verdict(
     odd = judged & (probability > ODD)
     odd[[i for i, wrong in pinned.items() if not wrong]] = False
     share = float(odd.sum() / max(judged.sum(), 1))
+    together = in_group(plain.alike(), odd, judged)
     caveats = list(dict.fromkeys(message for message in plain.messages if odd.any() or message == UNSETTLED))
     if share > GROUPS:
         caveats.append(
@@ -183,6 +190,13 @@ def _verdict(
             "and are not listed as odd."
         )
         odd[:] = False
+    elif together.any():
+        apart = Counter(columns[0] for columns in _columns(plain, np.flatnonzero(together), names).values())
+        caveats.append(
+            f"{together.sum():,} rows lie close together, apart from the others most of all in "
+            f"{apart.most_common(1)[0][0]}: they may be a group of their own rather than errors, and are not listed."
+        )
+        odd &= ~together
     if sample:
         caveats.append(f"What rows are like was learnt from {sample:,} of them; all were judged by that.")
     found = []

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.stats import t as student
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from trimlearn._utils.arrays import Array, Flags, Floats
 from trimlearn.checks.design import Design, linear_design, tree_design
 from trimlearn.checks.doubtful import without_doubtful
+from trimlearn.checks.errors import Writing
 from trimlearn.checks.findings import ModelScore, TargetFindings, Task
 from trimlearn.checks.heard import heard
 from trimlearn.checks.target_labels import judge_target_labels
@@ -42,6 +45,7 @@ def judge_target(
     *,
     task: Task | None = None,
     pinned: Mapping[int, bool] = {},
+    corrected: pd.DataFrame | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
 ) -> TargetFindings:
@@ -64,6 +68,8 @@ def judge_target(
         What is asked. None: told from the column.
     pinned : dict of int to bool
         Rows of which a person has said that the target is wrong (True) or right (False).
+    corrected : DataFrame, optional
+        The frame with what was expected in the place of wrong cells: a number that goes with that is not wrong.
     seed : int
         Of folds and models.
     progress : callable, optional
@@ -90,47 +96,63 @@ def judge_target(
     tell = progress or (lambda sentence: None)
     asked = read_target(table, target, task, pinned)
     frame = without_doubtful(table, mended, target).iloc[asked.rows].reset_index(drop=True)
-    designs = linear_design(table, frame, [target]), tree_design(table, frame, [target])
-    if not designs[0].features or not designs[1].features:
+    trees, linear = tree_design(table, frame, [target]), linear_design(table, frame, [target])
+    if not linear.features or not trees.features:
         raise ValueError(f"No other column of the table can predict {target!r}: all are empty, constant, text or ids.")
-    matrices = designs[0].transform(frame), designs[1].transform(frame)
-    kept = telling(matrices[0], asked)
-    if len(kept) < len(designs[0].features):
-        said = f"The linear model uses the {len(kept)} features that tell most, of {matrices[0].shape[1]:,}."
-        designs, matrices = (designs[0].taking(kept), designs[1]), (matrices[0][:, kept], matrices[1])
+    unlogged = [] if asked.classes else [linear_design(table, frame, [target], logs=False)]
+    lines = [_telling(design, frame, asked) for design in dict.fromkeys([linear, *unlogged])]
+    if (used := len(lines[0][0].features)) < len(linear.features):
+        said = f"The linear model uses the {used} features that tell most, of {len(linear.features):,}."
         asked = replace(asked, caveats=(*asked.caveats, said))
     numbers = {name: mended[name].to_numpy(dtype=np.float64) for name in table.of_kind("number") if name != target}
     if asked.classes:
-        values = {name: frame[name].array for name in designs[1].columns}
+        values = {name: frame[name].array for name in trees.columns}
         asked = replace(asked, caveats=(*asked.caveats, *say_copies(asked.y, values, target)))
-    with threadpool_limits(threads_for(matrices[1].size * max(1, len(asked.classes))), user_api="openmp"):
-        found = _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))
+    supposed = None if corrected is None else corrected.iloc[asked.rows]
+    judge = _Judge(asked, lines, (trees, trees.transform(frame)), supposed, seed, tell)
+    with threadpool_limits(threads_for(judge.trees[1].size * max(1, len(asked.classes))), user_api="openmp"):
+        found = judge.findings(len(table.frame))
     y = table.frame[target].to_numpy(dtype=np.float64) if not asked.classes else np.zeros(0)
     rule = find_rule(np.where(np.isfinite(y), y, np.nan), numbers) if len(y) and numbers else None
     settled = np.isin(np.arange(len(table.frame)), list(pinned))
     return found if rule is None else follow_rule(found, y, rule, settled)
 
 
+def _telling(design: Design, frame: pd.DataFrame, asked: Target) -> tuple[Design, Floats]:
+    """The design and its matrix, of the features that tell most where they are many."""
+    X = design.transform(frame)
+    kept = telling(X, asked)
+    return design.taking(kept), X[:, kept]
+
+
 @final
 @dataclass
 class _Judge:
-    """One target and the matrices of both designs; what must be told gathers in ``caveats``."""
+    """One target, and each design with its matrix; what must be told gathers in ``caveats``.
+
+    ``lines``: the designs that a linear model may have; which one it has is chosen with the scale of the target.
+    ``corrected``: the rows with what should have stood in cells that were taken out, or was doubted.
+    """
 
     target: Target
-    designs: tuple[Design, Design]
-    matrices: tuple[Floats, Floats]
+    lines: list[tuple[Design, Floats]]
+    trees: tuple[Design, Floats]
+    corrected: pd.DataFrame | None
     seed: int
     tell: Callable[[str], None]
 
     def __post_init__(self) -> None:
         self.caveats = list(self.target.caveats)
         self.scale = TargetScale("identity", 0.0, 1.0)
+        self.line = self.lines[0]
 
     def findings(self, n: int) -> TargetFindings:
         """For all n rows of the table."""
         self.tell("models judge targets that they have not seen")
-        with heard(self.caveats, "the models that judge the target"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # who is chosen is fitted again, and heard then
             self._choose_scale()
+        with heard(self.caveats, "the models that judge the target"):
             learners = self._learners(self.scale.to(self.target.y) if self.numeric else self.target.y)
             first = learners.opinions(self._trusted(np.zeros(len(self.target.y), dtype=bool)))
             judged = self._judged(first)
@@ -139,11 +161,12 @@ class _Judge:
             second, asked = learners.again(kept, first)
             opinions = second if self.numeric else first
             judged = self._judged(opinions) if self.numeric and opinions is not first else judged
+            judged = self._excused(judged, opinions, learners)
             by_boosting = self._verdict(opinions[0], judged)
         self.tell("plain and trimmed linear model")
         with heard(self.caveats, "the trimmed linear model"):
-            names, level = self.designs[0].feature_names, judged.contamination
-            linear = fit_linear(self.matrices[0], self._linear_y, self.target, names, level, self.seed)
+            names, level = self.line[0].feature_names, judged.contamination
+            linear = fit_linear(self.line[1], self._linear_y, self.target, names, level, self.seed)
         if not self.numeric:
             linear = replace(linear, flagged=self._verdict(first[1], judged))
         flagged = (judged.flagged | self.target.pinned_wrong) & ~self.target.pinned_right
@@ -156,7 +179,7 @@ class _Judge:
             fits={
                 "linear": linear.trimmed,
                 "plain": linear.plain,
-                "design": self.designs[0],
+                "design": self.line[0],
                 "link": self._link,
                 "rows": self.target.rows[linear.rows],
                 "history": list(linear.trimmed.history_),
@@ -181,13 +204,16 @@ class _Judge:
         return np.log(self.target.y) if self.scale.link == "log" else self.target.y
 
     def _learners(self, y: Array) -> Learners:
-        return Learners(*self.matrices, self.designs[1].categorical, y, len(self.target.classes), self.seed)
+        design, matrix = self.trees
+        return Learners(self.line[1], matrix, design.categorical, y, len(self.target.classes), self.seed)
 
     def _choose_scale(self) -> None:
         if not self.numeric:
             return
         everybody = np.ones(len(self.target.y), dtype=bool)
-        self.target, self.scale = choose_scale(self.target, lambda z: self._learners(z).line(everybody))
+        learners = [lambda z, X=X: replace(self._learners(z), linear=X).line(everybody) for _, X in self.lines]
+        self.target, self.scale, chosen = choose_scale(self.target, learners)
+        self.line = self.lines[chosen]
         if self.scale.link == "log":
             self.caveats.append(f"{self.target.name} is predicted by its logarithm, on which errors are more even.")
 
@@ -202,8 +228,28 @@ class _Judge:
     def _judged(self, opinions: list[Floats]) -> TargetJudgement:
         if self.numeric:
             y = self.scale.to(self.target.y)
-            return judge_target_numbers(y, expected_by_all(y, opinions), self.seed, self.matrices[0])
+            expected = expected_by_all(y, opinions)
+            rounding = self.scale.half_steps(expected, Writing.of(self.target.y).step)
+            return judge_target_numbers(y, expected, self.seed, self.line[1], rounding)
         return judge_target_labels(opinions, self.target.y)
+
+    def _excused(self, judged: TargetJudgement, opinions: list[Floats], learners: Learners) -> TargetJudgement:
+        """The judgement without numbers that are as expected once a wrong cell of their row is corrected: one error
+        explains both."""
+        if self.corrected is None or not self.numeric or not judged.flagged.any():
+            return judged
+        rows = np.flatnonzero(judged.flagged)
+        linear, trees = (design.transform(self.corrected.iloc[rows]) for design in (self.line[0], self.trees[0]))
+        mended = np.any(linear != self.line[1][rows], axis=1)
+        if not mended.any():
+            return judged
+        boosting, line = learners.elsewhere(self._trusted(judged.flagged), linear[mended], trees[mended])
+        again = [opinion.copy() for opinion in opinions]
+        for k, opinion in enumerate(again):
+            opinion[rows[mended]] = line if k == 1 else boosting
+        probability = judged.probability.copy()
+        probability[rows[mended]] = np.minimum(probability, self._judged(again).probability)[rows[mended]]
+        return replace(judged, probability=probability)
 
     def _verdict(self, opinion: Floats, judged: TargetJudgement) -> Flags:
         """What one model flags. Whether any label is wrong at all, all models have said together."""
@@ -217,7 +263,7 @@ class _Judge:
     ) -> tuple[ModelScore, ...]:
         """Of both models; ``rows``: those that boosting was asked about. Predictions go back to the table's units."""
         t, plain, trimmed = self.target, plain[rows], trimmed[rows]
-        by_line = linear_predictions(self.matrices[0], self._linear_y, t.task, linear, self.seed)
+        by_line = linear_predictions(self.line[1], self._linear_y, t.task, linear, self.seed)
         if self.scale.link == "log":
             by_line = np.exp(by_line[0]), np.exp(by_line[1])
         if self.numeric:

@@ -109,6 +109,14 @@ class Learners:
         boosting[asked] = self._predictions(model, self.trees[asked])
         return [boosting, *first[1:]], asked
 
+    def elsewhere(self, kept: Flags, linear: Floats, trees: Floats) -> tuple[Floats, Floats]:
+        """What boosting and the line, fitted to these rows, say of others."""
+        rows = np.flatnonzero(kept)
+        few, some = (_some(rows, most, self.seed) for most in (LINEAR_ROWS, BOOSTED))
+        boosting = self.new_boosting(self.seed).fit(self.trees[some], self.y[some])
+        line = self.new_line(self.seed).fit(self.linear[few], self.y[few])
+        return self._predictions(boosting, trees), self._predictions(line, linear)
+
     @property
     def sampled(self) -> bool:
         """Whether rows are so many that boosting is fitted to some of them."""

@@ -142,7 +142,8 @@ def linear_predictions(X: Floats, y: Array, task: Task, fits: LinearFits, seed: 
     X, y, n = X[rows], y[rows], len(rows)
     fold = np.random.default_rng(seed).permutation(n) % FOLDS
     found = []
-    for w in (np.ones(n), np.asarray(fits.trimmed.weights_, dtype=np.float64)):
+    everybody, trimmed = np.ones(n), np.asarray(fits.trimmed.weights_, dtype=np.float64)
+    for w in (everybody, trimmed if trimmed.any() else everybody):  # of rounded numbers it may believe none
         predicted = np.zeros(n, dtype=y.dtype)
         for k in range(FOLDS):
             inside = (fold != k) & (w > 0)

@@ -72,8 +72,13 @@ def expected_by_all(y: Floats, opinions: list[Floats]) -> Floats:
     return np.where(np.abs(y - line) < np.abs(y - middle), line, middle)
 
 
-def judge_target_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None = None) -> TargetJudgement:
+def judge_target_numbers(
+    y: Floats, predicted: Floats, seed: int = 0, X: Floats | None = None, rounding: Floats | float = 0.0
+) -> TargetJudgement:
     """Judge numbers by predictions of models that have not seen them. X: features that may tell the size of errors.
+
+    rounding: half of what lies between two numbers that may be written. A grade is a whole number, so that the next one
+    is as right where models say 2.5, however often they are right to a hair elsewhere.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(size=200)
@@ -84,9 +89,12 @@ def judge_target_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats 
     (0.1, True, True)
     """
     size = error_sizes(predicted, y - predicted, rounding_floor(y), X, seed)
-    r = (y - predicted) / size
-    rng = np.random.default_rng(seed)
     telling = telling_rows(y - predicted, rounding_floor(y))
+    rounding = np.where(telling.all(), rounding, 0.0)  # where models know most numbers exactly, the next one is wrong
+    size = np.maximum(size, rounding)
+    r = (y - predicted) / size
+    narrowest = NORMAL_MAD * float(np.median(rounding / size))
+    rng = np.random.default_rng(seed)
     rows = rng.permutation(np.flatnonzero(telling))[:FITTED]
     if len(rows) < FEW:
         said = ALL_THE_SAME if np.median(np.abs(y - np.median(y))) == 0 else EXACT
@@ -98,7 +106,7 @@ def judge_target_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats 
     with np.errstate(divide="ignore"):  # a residual of 0
         wrong = _wide(y) + np.log(size) + np.log(_visible(r)) - np.log(seen)  # the density in units of r
     if telling.all():
-        groups = _two_groups(r[rows], wrong[rows], DEGREES, GAIN)
+        groups = _two_groups(r[rows], wrong[rows], DEGREES, GAIN, narrowest)
     else:  # those that are not the same may lie anywhere, and all on one side
         groups = _two_groups(r[rows] * rng.choice([-1.0, 1.0], len(rows)), wrong[rows], (UNKNOWN,), ANYWHERE)
     probability = np.sum([group.weight * group.probability(r, wrong) for group in groups], axis=0)
@@ -157,10 +165,13 @@ class _Groups:
         return np.asarray(expit(self.log_odds + wrong - self.law.log_density(r)))
 
 
-def _two_groups(r: Floats, wrong: Floats, laws: tuple[tuple[float, float], ...], gain: float) -> list[_Groups]:
-    """For each number of degrees of freedom one with wrong numbers and one without."""
-    start = float(np.log(max(NORMAL_MAD * np.median(np.abs(r)), TINY)))
-    near, tried = [(start - 2, start + 2)] * 2, []
+def _two_groups(
+    r: Floats, wrong: Floats, laws: tuple[tuple[float, float], ...], gain: float, narrowest: float = 0.0
+) -> list[_Groups]:
+    """For each number of degrees of freedom one with wrong numbers and one without; no scale below ``narrowest``."""
+    least = float(np.log(max(narrowest, TINY)))
+    start = max(float(np.log(max(NORMAL_MAD * np.median(np.abs(r)), TINY))), least)
+    near, tried = [(max(start - 2, least), start + 2)] * 2, []
     for degrees in laws:
         for bounds, first, price in ((near, [start, start], 0.0), ([*near, BOUNDS], [start, start, FIRST], gain)):
             found = minimize(_cost, first, (r, wrong, degrees), method="L-BFGS-B", bounds=bounds)

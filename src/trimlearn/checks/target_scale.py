@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
@@ -16,7 +16,8 @@ Link = Literal["identity", "log", "root"]
 
 ANSCOMBE = 3 / 8  # added to a count, whose root then has the standard deviation ½ (Anscombe 1948)
 LIKE_COUNTS = (0.7, 1.6)  # σ of twice these roots about a prediction: 1 for Poisson, more with what is not explained
-CLEARLY = 0.05  # by how much the log-likelihood of a row must be better on the log scale: 5 % of the size of errors
+# By how much a row's log-likelihood must be better on the log scale, or by other features: 5 % of the size of errors
+CLEARLY = 0.05
 
 
 @final
@@ -48,6 +49,17 @@ class TargetScale:
             z = y if self.link == "identity" else 2 * np.sqrt(y + ANSCOMBE)
         return np.asarray((z - self.centre) / self.scale)
 
+    def half_steps(self, z: Floats, step: float | None) -> Floats:
+        """How far half a ``step`` of the numbers is on this scale, at z; 0 where they have none.
+
+        >>> TargetScale("identity", 0.0, 2.0).half_steps(np.array([1.0, 7.0]), 1.0)
+        array([0.25, 0.25])
+        """
+        if step is None:
+            return np.zeros(len(z))
+        y = self.back(z) if self.link == "identity" else np.maximum(self.back(z), step)  # these have no negative ones
+        return self.to(y + step / 2) - self.to(y)
+
     def back(self, z: Floats) -> Floats:
         """From this scale to numbers; of counts, whole ones."""
         unscaled = np.asarray(z * self.scale + self.centre)
@@ -58,25 +70,32 @@ class TargetScale:
         return unscaled
 
 
-def choose_scale(target: Target, predict: Callable[[Floats], Floats]) -> tuple[Target, TargetScale]:
-    """The scale, and the target as counts where it behaves like them.
+def choose_scale(target: Target, lines: Sequence[Callable[[Floats], Floats]]) -> tuple[Target, TargetScale, int]:
+    """The scale, the target as counts where it behaves like them, and which of the ``lines`` predicts it.
 
-    predict: gives predictions out of sample for numbers on any scale.
+    lines: each gives predictions out of sample for numbers on any scale, from features of its own. Sums go with
+    features as they are, products with logarithms on both sides: what fits is seen from the errors, by the likelihood
+    of y with a robust size of them. The first line, and numbers as they are, stand where nothing is clearly better.
     """
     y = target.y
-    if target.task == "regression" and not target.asked and target.may_be_counts and counts_behave(y, predict):
+    if target.task == "regression" and not target.asked and target.may_be_counts and counts_behave(y, lines[0]):
         target = replace(target, task="count")
     if target.task == "count":
-        return target, TargetScale.of("root", y)
-    return target, TargetScale.of("log" if choose_log(y, predict) else "identity", y)
+        return target, TargetScale.of("root", y), 0
+    links: tuple[Link, ...] = ("identity",) if y.min() <= 0 or target.may_be_classes else ("identity", "log")
+    costs = {
+        (link, k): log_error(link, y, line) + CLEARLY * ((link == "log") + (k > 0))
+        for link in links
+        for k, line in enumerate(lines)
+    }
+    link, chosen = min(costs, key=lambda key: costs[key])
+    return target, TargetScale.of(link, y), chosen
 
 
-def choose_log(y: Floats, predict: Callable[[Floats], Floats]) -> bool:
-    """Whether errors are smaller on the log scale: by the likelihood of y, with a robust size of the errors."""
-    if y.min() <= 0:
-        return False
-    plain, log = (np.log(max(_deviation(link, y, predict), 1e-300)) for link in ("identity", "log"))
-    return bool(log + float(np.mean(np.log(y))) < plain - CLEARLY)
+def log_error(link: Link, y: Floats, predict: Callable[[Floats], Floats]) -> float:
+    """The logarithm of the size of errors, in the units of y: what a row's likelihood falls by."""
+    found = float(np.log(max(_deviation(link, y, predict), 1e-300)))
+    return found + float(np.mean(np.log(y))) if link == "log" else found
 
 
 def counts_behave(y: Floats, predict: Callable[[Floats], Floats]) -> bool:

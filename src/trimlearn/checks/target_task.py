@@ -67,6 +67,11 @@ class Target:
             return False
         return len(np.unique(self.y)) <= MOST_COUNTS and float(np.mean(self.y == 0)) >= ZEROS
 
+    @property
+    def may_be_classes(self) -> bool:
+        """Whether these are a few whole numbers: grades, ratings, or the numbers of classes."""
+        return not self.classes and _few_whole(self.y)
+
 
 @final
 @dataclass(frozen=True)
@@ -203,13 +208,17 @@ def _rare(names: Array, target: str) -> str:
     return f"Labels of {target} that occur once or twice are not judged: {listed}."
 
 
-def _maybe_classes(y: Array, name: str) -> tuple[str, ...]:
+def _few_whole(y: Array) -> bool:
     values = np.unique(y)
-    if len(values) > FEW_VALUES or np.any(values != np.round(values)):
+    return len(values) <= FEW_VALUES and bool(np.all(values == np.round(values)))
+
+
+def _maybe_classes(y: Array, name: str) -> tuple[str, ...]:
+    if not _few_whole(y):
         return ()
     return (
-        f"{name} holds {len(values)} different whole numbers and is taken for a quantity; if they are the numbers of "
-        "classes, ask for the task classification.",
+        f"{name} holds {len(np.unique(y))} different whole numbers and is taken for a quantity; if they are the "
+        "numbers of classes, ask for the task classification.",
     )
 
 

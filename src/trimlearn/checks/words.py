@@ -13,6 +13,7 @@ from trimlearn.checks.why import error_words
 
 if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
+    from trimlearn.tables.table import Table
 
 MANY = 0.4  # wrong targets: near one half, which part is the wrong one cannot be told
 FEW = 50  # rows below which models of several columns say little: five to ten for each coefficient is the usual rule
@@ -137,7 +138,7 @@ def caveats(parts: Parts) -> list[str]:
     said += [*parts.cells.caveats, *(judged.caveats if judged else ()), *(rows.caveats if rows else ()), *parts.warned]
     if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
         said.append(f"{plural(missing, 'row has', 'rows have')} no {judged.name}: there was nothing to judge.")
-    said += _unreadable(parts)
+    said += unreadable(parts.table)
     unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
     if unused:
         names = and_list(unused[:NAMED], more=len(unused) - NAMED, what="columns")
@@ -145,11 +146,11 @@ def caveats(parts: Parts) -> list[str]:
     return list(dict.fromkeys(said))
 
 
-def _unreadable(parts: Parts) -> list[str]:
+def unreadable(table: Table) -> list[str]:
     """Cells that hold something else than the others in their column: the user may know what was meant."""
-    names = Names(parts.table)
+    names = Names(table)
     said = []
-    columns = sorted(parts.table.columns, key=lambda column: -len(column.unreadable))
+    columns = sorted(table.columns, key=lambda column: -len(column.unreadable))
     for column in [column for column in columns if column.unreadable][:NAMED]:
         n, example = len(column.unreadable), clip(names.written(column.unreadable[0], column.name))
         cells = f"{plural(n, 'cell')} of {column.name} ({example!r})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import os
 import zlib
@@ -26,6 +27,9 @@ from trimlearn.tables.understand import understand
 from trimlearn.tables.words import Reading
 
 EXCEL = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+WORKBOOKS = (b"PK", b"\xd0\xcf\x11\xe0")  # how they begin: zip archives, and Microsoft's older compound files
+WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # how text begins in which bytes may be 0
+HEAD = 512  # bytes that tell text from another kind of file: a sector of a compound file
 
 
 def read_table(
@@ -142,13 +146,23 @@ def _of_file(path: Path) -> Raw:
     try:
         if suffix in (".parquet", ".pq"):
             return read_parquet(path)
-        if suffix in EXCEL:
+        if suffix in EXCEL and not _is_text(path):
             return read_excel(path)
         if suffix in (".npz", ".npy"):
             return read_numpy(path)
-        return _of_text(path, suffix)
+        raw = _of_text(path, suffix)
+        if suffix in EXCEL:
+            raw.notes.insert(0, "The file is text, not a workbook as its name says, and was read as that.")
+        return raw
     except OSError as error:
         raise OSError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a file that is called a workbook is none: many programs export text, or a web page, as .xls."""
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    return bool(head) and not head.startswith(WORKBOOKS) and (b"\0" not in head or head.startswith(WIDE))
 
 
 def _of_text(path: Path, suffix: str) -> Raw:
