@@ -541,13 +541,16 @@ def test_least_squares_is_accurate_and_shortest_whatever_the_shape_and_the_scale
 def test_a_gradient_where_nothing_is_curved_has_no_newton_point() -> None:
     H = DenseSystem(np.diag([1.0, 0.0]))
     assert H.solve(np.array([1.0, 1.0])) is None
-    np.testing.assert_array_equal(H.solve(np.array([1.0, 0.0])), [1.0, 0.0])  # type: ignore[arg-type]
+    d = H.solve(np.array([1.0, 0.0]))
+    assert d is not None
+    np.testing.assert_array_equal(d, [1.0, 0.0])
 
 
 def test_a_ridge_on_the_intercept_is_one() -> None:
     """By itself a loss does not know that an intercept is exempt: `Problem` says so."""
     A = np.column_stack([V + 5.0, np.ones(N)])
     x = LeastSquares(V + 5.0, REAL, intercept=True).minimiser(np.full(N, 1 / N), Ridge(0.5), np.zeros(P + 1))
+    assert x is not None
     np.testing.assert_allclose(x, np.linalg.solve(A.T @ A / N + 0.5 * np.eye(P + 1), A.T @ REAL / N))
 
 
