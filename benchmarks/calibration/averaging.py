@@ -1,8 +1,8 @@
 """averaging: what the mean of all fits costs and gains in few rows, with its constants and with others in their place.
 
 Errors of the slopes beside least squares on the right rows, right rows flagged, and wrong ones found: 20 and 40 rows of
-two features, and 20 of 15, clean and with a fifth of the rows wrong, and 200 of two, clean, under normal, exponential
-and uniform errors.
+two features, and 20 of 15, clean and with a fifth of the rows wrong, 100 of five with 40 % of bad leverage, and 200 of
+two, clean, under normal, exponential and uniform errors.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from trimlearn.robust.regression import averaging, error_laws, features, modes
 
 __all__ = ["KINDS", "TRIED", "cell", "run"]
 
-KINDS = ("none", "vertical", "near", "leverage")
+KINDS = ("none", "vertical", "near", "leverage", "much leverage")
+SHARES = {"none": 0.0, "much leverage": 0.4}  # of wrong rows; else a fifth
 LAWS = ("normal", "exponential", "uniform")
-SHAPES = ((20, 2), (40, 2), (20, 15), (200, 2))  # rows and features
+SHAPES = ((20, 2), (40, 2), (20, 15), (200, 2), (100, 5))  # rows and features
 SEEDS = range(4)
 
 
@@ -38,7 +39,8 @@ TRIED: dict[str, tuple[Any, str, Callable[[], Any]]] = {
     "behind 1,000": (modes, "BEHIND", lambda: 1_000.0),
     "reach 60": (modes, "REACH", lambda: 60.0),
     "widest 1,000": (error_laws, "WIDEST", lambda: 1_000.0),
-    "ends 6": (averaging, "ENDS", lambda: 6),
+    "kept 0.75": (averaging, "KEPT", lambda: 0.75),
+    "basins 1": (averaging, "BASINS", lambda: 1),
     "fewest 1": (linear, "FEWEST", lambda: 1),
     "no odds": (features, "SURE", lambda: 0.0),
 }
@@ -47,9 +49,13 @@ MANY_FEATURES = ("as it is", "fewest 1")  # what is asked of 15 of them
 
 
 def _asked(tried: str, law: str, kind: str, n: int, p: int) -> bool:
-    """Clean rows of all laws where there are many of them, and else of two."""
+    """Clean rows of all laws where there are many of them, much leverage where there are enough, and else of two."""
     if n == 200:
         return kind == "none"
+    if (n == 100) != (kind == "much leverage"):
+        return False
+    if n == 100:
+        return law != "uniform"
     return law != "uniform" and (p == SHAPES[0][1] or tried in MANY_FEATURES)
 
 
@@ -67,7 +73,7 @@ def _set(tried: str) -> Iterator[None]:
 def _sample(law: str, kind: str, n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Rows whose true slopes are 0, the first of them wrong."""
     rng = np.random.default_rng([seed, n, p, LAWS.index(law), KINDS.index(kind)])
-    X, bad = rng.standard_normal((n, p)), 0 if kind == "none" else n // 5
+    X, bad = rng.standard_normal((n, p)), round(SHARES.get(kind, 0.2) * n)
     y = {
         "normal": rng.standard_normal(n), "exponential": rng.exponential(size=n) - 1, "uniform": rng.uniform(-2, 2, n),
     }[law]  # fmt: skip
@@ -75,8 +81,8 @@ def _sample(law: str, kind: str, n: int, p: int, seed: int) -> tuple[np.ndarray,
         y[:bad] += rng.uniform(10, 15, bad)
     elif kind == "near":
         y[:bad] = rng.uniform(3, 6, bad)
-    elif kind == "leverage":
-        X[:bad], y[:bad] = 7 + X[:bad] / 2, 20 + y[:bad]
+    elif kind.endswith("leverage"):
+        X[:bad], y[:bad] = 10 / np.sqrt(p) + X[:bad] / 2, 20 + y[:bad]
     return X, y, bad
 
 

@@ -260,6 +260,27 @@ def test_a_quarter_of_bad_leverage_is_found_in_five_features() -> None:
         assert not model.inlier_mask_[:15].any() and model.inlier_mask_[15:].mean() > 0.95
 
 
+def test_two_fifths_of_bad_leverage_are_found_though_half_of_the_rows_lie_nearer_to_another_plane() -> None:
+    for seed in range(3):
+        rng = np.random.default_rng([7, seed])
+        X, y = rng.standard_normal((100, 5)), rng.standard_normal(100)
+        X[:40], y[:40] = 10 / np.sqrt(5) + X[:40] / 2, 20 + y[:40]
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+        assert np.sum(model.raw_coef_**2) > 2  # the plane through the cluster, on which least trimmed squares ends
+        assert not model.inlier_mask_[:40].any() and model.inlier_mask_[40:].mean() > 0.95
+
+
+def test_what_the_mean_is_mixed_with_begins_at_it() -> None:
+    rng = np.random.default_rng([3, 4])  # a sample in which EM begins at the right fit too: of so many rows in half
+    X, y = rng.standard_normal((1000, 5)), rng.standard_normal(1000)
+    X[:400], y[:400] = 10 / np.sqrt(5) + X[:400] / 2, 20 + y[:400]
+    model = TrimmedLinearRegression(random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="bend along the fit"):
+        alone = TrimmedLinearRegression(random_state=0, efficiency="mm").fit(X, y)
+    assert np.sum(alone.coef_**2) > 2  # it begins at the plane through the cluster
+    assert np.sum(model.coef_**2) < 0.1 and not model.inlier_mask_[:400].any()
+
+
 @pytest.mark.parametrize("law", ["uniform", "exponential"])
 def test_right_rows_with_light_or_skewed_errors_are_no_group(law: str) -> None:
     flagged = []

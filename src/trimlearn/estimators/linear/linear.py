@@ -84,7 +84,8 @@ class TrimmedLinearRegression(LinearRegressor):
     method : Method, optional
         How to solve, one of `trimlearn.smart`. None: concentration steps from many starts where X is small.
     max_passes : float, optional
-        Passes over the data at most. None: as many as the size of the data allows.
+        Passes over the data at most. None: as many as the size of the data allows. Concentration steps end by
+        themselves, so that neither this nor ``tol`` is asked where X is small and there is no penalty.
     tol : float, optional
         As in `trimlearn.solve`. None: from 10⁻⁹, where passes cost nothing, to 10⁻³ on large data.
     random_state : int, RandomState or None
@@ -217,16 +218,19 @@ class TrimmedLinearRegression(LinearRegressor):
             kept = rows.S * (1 - verdict.contamination)
             raw = self._trimmed(rows, kept, raw.x, solver)
         x, weights, smooth = raw.x, raw.w, None
+        mean = self._average(rows, raw, solver.seed) if averaged else None
         if self.reweight and averaged < 1:
-            x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
+            # The MM-estimate begins at the mean with which it is mixed, lest each explain other rows.
+            start, by_start = (raw.x, verdict) if mean is None else (mean.x, mean.verdict)
+            x, inliers, explained = readmit(start, by_start, refit, judged, rounds_for(by_start))
             weights = inliers.astype(rows.X.dtype)
             trusted = h is not None or are_few(rows.n, self._parameters)  # and not by chance
             if not by_chance:
-                smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
+                smooth = self._smooth(rows, (start, by_start), (x, explained), floor, trusted)
             if smooth is not None:
                 smooth = replace(smooth, x=refit(smooth.w, x).astype(np.float64))
-        if averaged:
-            smooth = self._average(rows, raw, smooth, averaged, solver.seed)
+        if mean is not None:
+            smooth = mean if smooth is None else between(self._weighted(rows), mean, smooth, averaged)
         if smooth is not None:
             x, weights = (part.astype(rows.X.dtype) for part in (smooth.x, smooth.w))
             self._noise, self._bread, self._scatter = smooth.noise, smooth.bread, smooth.scatter
@@ -307,19 +311,21 @@ class TrimmedLinearRegression(LinearRegressor):
             return 0.0
         return float(np.clip(2 - max(n / (FEW * q), n * q**2 / WORK), 0.0, 1.0))
 
-    def _average(self, rows: Examples, raw: LinearFit, smooth: SmoothFit | None, share: float, seed: int) -> SmoothFit:
-        """The mean of all fits that the rows allow; or that and the MM-estimate ``smooth``, the former by this share.
+    def _average(self, rows: Examples, raw: LinearFit, seed: int) -> SmoothFit:
+        """The mean of all fits that the rows allow.
 
         No σ is less than that of the half that is fitted best; and rows count as many times as distinct ones on
         average, since a row that is there again tells nothing new."""
         stage("the mean of all fits that the rows allow")
-        c = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64) * (rows.n / rows.S)
-        fit = WeightedRows(*self._written_out(rows), c)
-        least = float(np.sqrt(np.average(self._residuals(rows, raw.x) ** 2, weights=c * raw.w)))
-        odds = feature_odds(np.asarray(rows.X, np.float64), c, seed)
-        x = np.asarray(raw.x, np.float64)
-        mean = average_of_fits(fit, x, odds, least, intercept=self.fit_intercept, seed=seed)
-        return mean if smooth is None else between(fit, mean, smooth, share)
+        fit = self._weighted(rows, rows.n / rows.S)
+        least = float(np.sqrt(np.average(self._residuals(rows, raw.x) ** 2, weights=fit.c * raw.w)))
+        odds = feature_odds(np.asarray(rows.X, np.float64), fit.c, seed)
+        return average_of_fits(fit, np.asarray(raw.x, np.float64), odds, least, intercept=self.fit_intercept, seed=seed)
+
+    def _weighted(self, rows: Examples, times: float = 1.0) -> WeightedRows:
+        """The rows in the coordinates of smooth fits, each as often as it is there, and so many times that."""
+        c = np.full(rows.n, times) if rows.s is None else times * rows.s.astype(np.float64)
+        return WeightedRows(*self._written_out(rows), c)
 
     def _smooth(
         self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float, trusted: bool
@@ -331,11 +337,9 @@ class TrimmedLinearRegression(LinearRegressor):
         if q > COLUMNS or (n * q > WRITTEN_OUT and (is_sparse(rows.X) or self.method is not None)):
             return None
         stage("weights that fall smoothly with the residual")
-        c = np.ones(n) if rows.s is None else rows.s.astype(np.float64)
-        fit = WeightedRows(*self._written_out(rows), c)
         (x, by_raw), (y, by_hard) = raw, hard
         starts = (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard)
-        return mm_estimate(fit, *starts, trusted)
+        return mm_estimate(self._weighted(rows), *starts, trusted)
 
     def _found_by_chance(self, rows: Examples, half: float, verdict: Verdict, seed: int) -> bool:
         """Whether rows were left out that a fit to so few rows leaves out of clean ones as well."""

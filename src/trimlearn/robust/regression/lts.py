@@ -158,16 +158,22 @@ def least_trimmed_squares(
         return finish(rows, h, search(rows, h, seed, starts)[0])
 
 
-def ends_of_search(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None = None, *, seed: int = 0) -> np.ndarray:
-    """Coefficients (k, q) of the best local minima of least trimmed squares that were found, best first.
+def basins_of_search(
+    A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None = None, *, keep: int, seed: int = 0
+) -> np.ndarray:
+    """Coefficients (k, q) of local minima of least trimmed squares that lie far from one another, best first: ``keep``
+    of them at most.
 
     >>> A, t = np.column_stack([np.ones(8), np.arange(8.0)]), np.array([0.0, 1.0, 2.0, 3.0, 9.0, 9.0, 9.0, 9.0])
-    >>> np.abs(ends_of_search(A, t, h=4)[0].round(6))
+    >>> np.abs(basins_of_search(A, t, h=4, keep=2)[0].round(6))
     array([0., 1.])
     """
     with team():
         rows = DistinctRows.distinct(A, t, s)
-        return np.array([rows.coef(u) for u in search(rows, snap_h(h, rows.total), seed, None)])
+        h = snap_h(h, rows.total)
+        if h >= rows.total or rows.r == 0:
+            return np.array([rows.coef(u) for u in search(rows, h, seed, None)])
+        return np.array([rows.coef(u) for u in _basins(*_followed_down(rows, h, seed, None), keep)])
 
 
 def least_median_of_squares(
@@ -199,6 +205,16 @@ def search(rows: DistinctRows, h: float, seed: int, starts: int | None) -> np.nd
     if h >= rows.total or rows.r == 0:
         everything = rows.sample(None, h)
         return everything.fit(everything.m[None])
+    sample, U, values = _followed_down(rows, h, seed, starts)
+    U = _best(U, values, ENDS)
+    rounds = int(EXCHANGES * min(1.0, EXCHANGED / len(rows.t)) ** 2)
+    return _exchanged(sample, U, rounds) if rounds else U
+
+
+def _followed_down(
+    rows: DistinctRows, h: float, seed: int, starts: int | None
+) -> tuple[RegressionSample, np.ndarray, np.ndarray]:
+    """All rows, and where concentration on them ends, with the objective there, from the best of many starts."""
     rng = np.random.Generator(np.random.Philox(key=seed))
     sizes = [size for size in SAMPLES if 2 * size < len(rows.t)]
     samples = [rows.sample(size, h, rng) for size in sizes] + [rows.sample(None, h)]
@@ -206,9 +222,7 @@ def search(rows: DistinctRows, h: float, seed: int, starts: int | None) -> np.nd
     for sample, best in zip(samples[:-1], BEST, strict=False):
         U, values = _likely(sample, *_converged(sample, U, ROUGH * sample.r / sample.n))
         U = np.vstack([_best(U, values, best), _basins(sample, U, values, BASINS)])
-    U = _best(*_converged(samples[-1], U), ENDS)
-    rounds = int(EXCHANGES * min(1.0, EXCHANGED / len(rows.t)) ** 2)
-    return _exchanged(samples[-1], U, rounds) if rounds else U
+    return samples[-1], *_converged(samples[-1], U)
 
 
 def _exchanged(sample: RegressionSample, U: np.ndarray, rounds: int) -> np.ndarray:

@@ -31,7 +31,7 @@ USUAL = 2.5  # σ beyond which a row is taken for wrong at first, as in `judge`
 # certain.
 REACH = 30.0
 # Where a group is neither NARROWEST times as wide as right rows on that side, nor APART times the widths of both away
-# from them, it is taken for one that is: what lies within 2 σ of each must not overlap. With 0.1, 9 % of 200
+# from them, it is taken for one that is: what lies within 2 σ of each must not overlap. With 0.1, 10 % of 200
 # uniform errors pass for a group, instead of none (python -m benchmarks.calibration averaging).
 APART = 2.0
 THINNEST = 0.5  # σ of that group, at least, in that of the others: equal wrong rows would have none
@@ -136,12 +136,14 @@ class Likelihood:
         """How likely each row is right, given residuals r."""
         scale = modes.scale[:, None]
         odds = np.log(modes.share / (1 - modes.share))[:, None] + modes.odds
-        group = _log_normal((r - modes.mean[:, None]) / modes.spread[:, None]) - np.log(modes.spread)[:, None]
-        wrong = np.where(modes.laws.grouped[:, None], group, log_wild(r / scale) - np.log(scale))
-        right = modes.laws.log_right(r / scale) - np.log(scale) - np.logaddexp(0.0, odds)
+        t, wrong, group = r / scale, np.empty_like(r), modes.laws.grouped
+        mean, spread = modes.mean[group, None], modes.spread[group, None]
+        wrong[group] = _log_normal((r[group] - mean) / spread) - np.log(spread)
+        wrong[~group] = log_wild(t[~group]) - np.log(scale[~group])
+        right = modes.laws.log_right(t) - np.log(scale) - np.logaddexp(0.0, odds)
         both = np.logaddexp(right, wrong - np.logaddexp(0.0, -odds))
         probability = np.exp(right - both)
-        weight = probability * modes.laws.weight(r / scale)
+        weight = probability * modes.laws.weight(t)
         state = modes.u, modes.scale, modes.share, modes.mean, modes.spread
         return Modes(modes.laws, *state, probability, weight, modes.odds, both @ self.rows.c)
 
