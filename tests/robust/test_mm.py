@@ -297,3 +297,14 @@ def test_the_threshold_parts_the_rows(efficiency: str) -> None:
         y = X @ [1.0, 2.0, 3.0] + 1 + 0.5 * rng.standard_normal(80)
         model = TrimmedLinearRegression(efficiency=efficiency, random_state=0).fit(X, y)
         np.testing.assert_array_equal(model.inlier_mask_, model.outlier_scores_ <= model.threshold_)
+
+
+def test_whole_numbers_of_which_nearly_half_lie_on_a_line_leave_nothing_to_fit_smoothly() -> None:
+    rng = np.random.default_rng(23)  # of forty seeds the one with which the scale of the rows explained shrank to nothing
+    X = rng.integers(0, 2, size=(200, 3)).astype(float)
+    y = np.clip(np.round(3 + 0.3 * X.sum(axis=1) + 0.9 * rng.normal(size=200)), 1, 6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = TrimmedLinearRegression(efficiency="mm", random_state=0).fit(X, y)
+    assert model.scale_ > 1e-9 and model.inlier_mask_.sum() > 50

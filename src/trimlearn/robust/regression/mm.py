@@ -306,6 +306,8 @@ def mm_estimate(
         before = verdict.inliers
         x, _ = _solved(rows, x, verdict.scale, before, psi, max(settled, ROUGH**2))
         verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, before, psi)
+        if verdict.scale <= TINY:
+            return None
         if np.array_equal(verdict.inliers, before):
             break
     flagged = ~verdict.inliers
