@@ -133,8 +133,8 @@ class Settled:
 
     @property
     def weight(self) -> float:
-        """How much of the rows is in the fit and explained by it: where a set has not settled, some are not."""
-        return float(self.fit.c @ self.verdict.inliers)
+        """How much of the rows is in the fit."""
+        return float(self.fit.c.sum())
 
 
 Honest = Callable[[Floats, "Floats | None"], HonestFit]  # for rows weighted c, begun at x0
