@@ -46,7 +46,7 @@ class Plan:
     wide: tuple[tuple[int, int], ...] = ((100, 150), (50, 10), (200, 20), (500, 10), (50, 1000), (400, 1000))
     bad: tuple[tuple[str, float], ...] = (("clean", 0.0), ("vertical", 0.15), ("leverage", 0.15), ("both", 0.15))
     rows: tuple[int, ...] = (20, 50, 100, 200, 500, 2000)  # of regression in small samples
-    draws: int = 100
+    draws: int = 20
     beside: tuple[int, ...] = (50, 200, 1000)  # rows of location and scatter beside R, and samples of each kind
     tries: int = 8
     unharmed: tuple[tuple[int, int], ...] = (
