@@ -73,7 +73,8 @@ def graphical_lasso(S: np.ndarray, alpha: float, tol: float = 1e-4, max_iter: in
     >>> int(np.count_nonzero(theta)), done, round(float(np.linalg.inv(theta)[0, 1]), 2)
     (5, True, 0.4)
     """
-    units = np.sqrt(np.outer(np.diag(S), np.diag(S)))
+    unit = np.sqrt(np.diag(S))
+    units = np.outer(unit, unit)
     R, A = S / units, np.clip(alpha / units, *PENALTIES)
     at, aim = _Interior.start(len(S)), CENTRING[1]
     best, solved = np.eye(len(S)), False
