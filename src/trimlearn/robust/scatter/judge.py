@@ -219,9 +219,9 @@ class UnseenRows:
     def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
         """Who is bad."""
         spare, k = self.spare + self.m / self.folds, self.freedom
-        if spare >= MANY * k:
-            return judge_by_shape(model, self.d2, h, self.s, k)
         unit = judge(np.sqrt(self.d2), h, 1, self.s, Chi(k)).scale ** 2
+        if spare >= MANY * k or not unit:  # most rows are copies of one, from which the others are infinitely far
+            return judge_by_shape(model, self.d2, h, self.s, k)
         near, drawn = self.d2 / unit, k + spare
         scores = np.where(self.inside, scores_outside(near, k + self.spare, k), scores_outside(near, drawn, k))
         judged = judge_by_shape(model, scores**2, h, self.s, k)
