@@ -131,6 +131,7 @@ def test_clustered_contamination(p: int, share: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*a skewed tail is no error")  # some of the cluster is kept, on one side
+@pytest.mark.filterwarnings("ignore:.*a heavy tail is no error")  # and joins the others to the rest of it
 @pytest.mark.filterwarnings("ignore:.*they may be other groups of rows")  # as the cluster is
 @pytest.mark.filterwarnings("ignore:.*a heavier tail than those of normal rows")
 @pytest.mark.parametrize(("n", "least"), [(100, 0.5), (500, 0.8)])

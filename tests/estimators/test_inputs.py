@@ -16,6 +16,7 @@ from trimlearn import (
     TrimmedEstimator,
     TrimmedGLM,
     TrimmedGraphicalLasso,
+    TrimmedGraphicalLassoCV,
     TrimmedLinearRegression,
     TrimmedLogisticRegression,
     TrimmedPCA,
@@ -50,6 +51,32 @@ def test_text_in_x_is_named_with_its_columns(model: Any) -> None:
             model.fit(frame, y)
     with pytest.raises(ValueError, match=r"X holds text \(could not convert.*\), and"):
         model.fit(FRAME.to_numpy(), y)
+
+
+@pytest.mark.parametrize("model", [ON_NUMBERS[0], *ALONE], ids=name)
+def test_dates_alone_are_no_numbers(model: Any) -> None:
+    dates = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=40)})
+    with pytest.raises(ValueError, match=r"dates in the columns \['day'\]"):
+        model.fit(dates, NUMBERS)
+    with pytest.raises(ValueError, match=r"X holds text \(datetime\), and"):
+        model.fit(dates.to_numpy(), NUMBERS)
+
+
+@pytest.mark.parametrize("model", [TrimmedGraphicalLasso(0.1, random_state=0), TrimmedGraphicalLassoCV(random_state=0)])
+@pytest.mark.parametrize("others", [np.repeat(X[1:2], 3, axis=0), X[1:6]], ids=["one other row", "others"])
+def test_most_rows_are_copies_of_one(model: Any, others: np.ndarray) -> None:
+    rows = np.concatenate([np.repeat(X[:1], 15, axis=0), others])
+    with pytest.warns(UserWarning, match=r"features \[0, 1\] of X do not vary among the rows that agree"):
+        model.fit(rows)
+    np.testing.assert_array_equal(model.inlier_mask_, np.arange(len(rows)) < 15)
+    assert np.all(np.isfinite(model.outlier_scores_))
+
+
+@pytest.mark.filterwarnings("ignore:.*lie exactly in a subspace")
+def test_rows_infinitely_far_from_copies_of_one_have_scores() -> None:
+    rows = np.repeat(np.random.default_rng(3).normal(size=(2, 3)), [15, 3], axis=0)
+    scores = TrimmedPCA(1, random_state=0).fit(rows).score_samples(rows)
+    assert scores[:15].min() > scores[15:].max()
 
 
 @pytest.mark.parametrize("model", ON_NUMBERS, ids=name)

@@ -72,3 +72,31 @@ def test_a_flagged_tail_of_one_feature_is_doubted() -> None:
     with pytest.warns(UserWarning, match="a skewed tail is no error"):
         model.fit(X)
     assert model.contamination_ < 0.1 < np.mean(~model.inlier_mask_)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [TrimmedCovariance(random_state=0), TrimmedPCA(1, random_state=0), TrimmedGraphicalLasso(0.1, random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_heavy_tail_is_doubted_and_gross_errors_are_not(model: Any) -> None:
+    """Of ten samples whose features are of Student's t with 3 degrees of freedom, and ten with rows that are wrong."""
+    silent = doubted = 0
+    for k in range(10):
+        rng = np.random.default_rng([77, k])
+        said = _told(model, rng.standard_t(3, size=(60, 3)))
+        silent += not said and float(model.inlier_mask_.mean()) < 0.95
+        X = rng.normal(size=(60, 3)) * [4.0, 1.0, 1.0]
+        X[:9, 2] += rng.uniform(8.0, 12.0, size=9) * rng.choice([-1.0, 1.0], size=9)
+        doubted += any("a heavy tail is no error" in one for one in _told(model, X))
+        assert model.contamination_ > 0.1
+    assert silent <= 1 and doubted <= 1
+
+
+def test_the_doubt_of_a_heavy_tail_says_how_many_are_called_bad() -> None:
+    X = np.random.default_rng([77, 0]).standard_t(3, size=(60, 3))
+    model = TrimmedCovariance(random_state=0)
+    (said,) = _told(model, X)
+    bad = max(model.contamination_, 1.0 - model.inlier_mask_.mean())
+    assert said.startswith(f"{bad:.0%} of the rows are called bad, but one heavy-tailed law")
+    assert _told(TrimmedCovariance(0.1, random_state=0), X) == []  # who gives it, knows

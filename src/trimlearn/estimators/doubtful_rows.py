@@ -11,6 +11,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import BEYOND_COUNT
 from trimlearn.robust.scatter.chance import far_out
+from trimlearn.robust.scatter.tails import looks_heavy_tailed
 
 # Of all rows, called bad, from which they may be a group: a judgement. Wine with a few of a third sort has 16 %, of
 # which half are right; of clean normal rows so many are called bad in less than one sample of a hundred.
@@ -19,6 +20,7 @@ MANY: Final = 0.15
 # many rows is farther than that of few.
 BEYOND: Final = 0.025
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
+ASKED: Final = 0.05  # of the rows called bad, from which it is asked whether they are a tail: a judgement
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
 # The share of bad rows, and the ratio of the quartiles of their distances, from which they may be other groups. It is
 # 1.1 for bad rows in one place, up to 1.7 for scattered ones, and more for tables of several groups: 4.6 for glass,
@@ -31,20 +33,20 @@ CROWD: Final = 0.15
 
 
 def warn_of_doubtful_rows(
-    contamination: float, normal: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray
+    contamination: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray, normal: float
 ) -> bool:
     """Say so where the share of bad rows depends on what the good ones are taken for: normal, or of a heavier tail;
     where so many rows are ``off``, by such different scores, that they may be groups of their own; where as many are
     off as are not, so that either may be the bad ones; where a third of them is off, as a group; or where the rows kept
     are copies of each other. Whether it was."""
-    doubt = _doubt_about_rows(contamination, normal, scores, off, s) if len(np.unique(scores[s > 0])) >= FEW else None
+    doubt = _doubt_about_rows(contamination, scores, off, s, normal) if len(np.unique(scores[s > 0])) >= FEW else None
     if doubt is not None:
         warn(doubt)
     return doubt is not None
 
 
 def _doubt_about_rows(
-    contamination: float, normal: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray
+    contamination: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray, normal: float
 ) -> str | None:
     total, far = float(s.sum()), scores[off & (s > 0)]
     copies = _most_alike(scores, s * ~off) / total
@@ -92,6 +94,27 @@ def warn_of_rows_beside(contamination: float, scores: np.ndarray, off: np.ndarra
         "contamination if you know."
     )
     return True
+
+
+def warn_of_heavy_tail(contamination: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray, k: float) -> bool:
+    """Say so where one heavy tail explains the scores, of k dimensions, as well as errors beside normal rows do: a
+    heavy tail is no error. Whether it was."""
+    bad, off, some = called_bad(contamination, off, s), off & (s > 0), s > 0
+    if bad <= ASKED or off.sum() < 2 or (some & ~off).sum() < FEW // 2 or len(np.unique(scores[some])) < FEW:
+        return False
+    if not looks_heavy_tailed(scores[some], off[some], s[some], k):
+        return False
+    warn(
+        f"{bad:.0%} of the rows are called bad, but one heavy-tailed law explains the distances of all rows about as "
+        "well as errors beside normal rows do: a heavy tail is no error. The data do not tell which; give "
+        "contamination if you know."
+    )
+    return True
+
+
+def called_bad(contamination: float, off: np.ndarray, s: np.ndarray) -> float:
+    """The share of bad rows as estimated or as flagged, whichever is larger: users see both."""
+    return max(float(contamination), float(s @ off) / float(s.sum()))
 
 
 def warn_of_rows_far_within(far: int, rows: int) -> None:

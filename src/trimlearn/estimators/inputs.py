@@ -24,6 +24,8 @@ def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     refuse_collections(estimator, X, *y)
     X, y = on_host(X), tuple(on_host(part) for part in y)
     try:
+        if _dates(X):
+            raise TypeError("datetime")
         found = validate_data(estimator, X, *y, **options)
         if not y and found.dtype.kind == "O":  # a category beside numbers slips through
             found = found.astype(np.float64)
@@ -81,6 +83,12 @@ def _text_columns(X: Any) -> list[str]:
     if not hasattr(X, "columns"):
         return []
     return [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
+
+
+def _dates(X: Any) -> bool:
+    """Whether X, or a column of it, holds dates or times, which pass for numbers where there is nothing else."""
+    kinds = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", [])
+    return any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds)
 
 
 def _is_number(kind: Any) -> bool:

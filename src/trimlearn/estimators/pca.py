@@ -17,6 +17,7 @@ from trimlearn.estimators.detector import FeatureRows
 from trimlearn.estimators.doubtful_rows import (
     warn_of_doubtful_rows,
     warn_of_exact_subspace,
+    warn_of_heavy_tail,
     warn_of_rows_beside,
     warn_of_rows_far_within,
 )
@@ -204,14 +205,14 @@ class TrimmedPCA(TrimmedSubspace):
         if h is None and found.exact:
             warn_of_exact_subspace(self.contamination_, self.n_trimming_components_)
         elif h is None:
-            off = found.w <= 0
-            normal = found.normal_contamination
+            rows = self.contamination_, self.outlier_scores_, found.w <= 0, data.s
             if not (
-                warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s)
+                warn_of_doubtful_rows(*rows, found.normal_contamination)
                 or warn_of_skewed_features(self, data.X, data.s)
-                or warn_of_rows_beside(self.contamination_, self.outlier_scores_, off, data.s)
+                or warn_of_heavy_tail(*rows, self._law.k)
+                or warn_of_rows_beside(*rows)
             ):
-                warn_of_rows_far_within(int(found.far_within.sum()), len(off))
+                warn_of_rows_far_within(int(found.far_within.sum()), len(data.s))
         if not found.raw.converged:
             warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",

@@ -11,14 +11,13 @@ from sklearn.base import clone
 from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.detector import Detector
-from trimlearn.estimators.doubtful_rows import DOUBT
+from trimlearn.estimators.doubtful_rows import ASKED, DOUBT, called_bad
 from trimlearn.robust.cells.transform import ColumnTransform
 
 __all__ = ["warn_of_skewed_features"]
 
 ROWS: Final = 1_000  # that features are transformed by, and fitted to again, a limit on time
 COLUMNS: Final = 100  # features up to which that is tried, a limit on time
-ASKED: Final = 0.05  # of the rows called bad, from which it is asked: a judgement
 RIGHT: Final = 0.5  # of them, that transformed features may leave bad where it is said: most of them may be right then
 DISTINCT: Final = 0.5  # of the values of a feature, at least, that it is transformed: one of few values has no shape
 
@@ -29,7 +28,8 @@ def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> bool:
     By the same fit to features transformed as `trimlearn.robust.cells.transform` does it, each as the rows kept say:
     where these are normal nothing is transformed, and nothing is fitted. Whether it was said.
     """
-    if _called_bad(model, s) <= ASKED or is_sparse(X) or X.shape[1] > COLUMNS:
+    bad = called_bad(model.contamination_, np.asarray(model.weights_) <= 0, s)
+    if bad <= ASKED or is_sparse(X) or X.shape[1] > COLUMNS:
         return False
     rows = np.flatnonzero(s > 0)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(np.int64)]
@@ -46,7 +46,7 @@ def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is told is one sentence
         again.fit(A, sample_weight=s[rows])
-    bad, left = _called_bad(model, s), _called_bad(again, s[rows])
+    left = called_bad(again.contamination_, np.asarray(again.weights_) <= 0, s[rows])
     if left > max(RIGHT * bad, bad - DOUBT):
         return False
     warn(
@@ -55,8 +55,3 @@ def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> bool:
         "data do not tell which; transform skewed features, or give contamination if you know.",
     )
     return True
-
-
-def _called_bad(model: Detector, s: np.ndarray) -> float:
-    """The share of bad rows as estimated or as flagged, whichever is larger: users see both."""
-    return max(float(model.contamination_), float(s @ (np.asarray(model.weights_) <= 0)) / float(s.sum()))

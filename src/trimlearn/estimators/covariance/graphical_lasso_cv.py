@@ -175,10 +175,10 @@ class _LikelihoodPath:
 
 
 def _covariance(X: Floats, c: Floats, centred: bool) -> tuple[Floats, Floats]:
-    """Location and covariance of rows weighted c; no variance is nearly 0."""
+    """Location and covariance of rows weighted c; no variance is nearly 0, also where these are copies of one."""
     location, S = location_and_covariance(X, c, centred)
     diagonal = np.diag(S)
-    np.fill_diagonal(S, np.maximum(diagonal, FLOOR * max(float(diagonal.max()), np.finfo(np.float64).tiny)))
+    np.fill_diagonal(S, np.maximum(diagonal, FLOOR * max(float(diagonal.max()), FLOOR * float(X.var(axis=0).max()))))
     return location, S
 
 

@@ -13,7 +13,7 @@ from trimlearn._utils.threads import team
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
 from trimlearn.estimators.detector import Detector, FeatureRows
-from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows, warn_of_rows_beside
+from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows, warn_of_heavy_tail, warn_of_rows_beside
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
@@ -38,6 +38,7 @@ class TrimmedScatter(Detector):
     raw_weights_: np.ndarray
     history_: list[Record]
     _model: ScatterFit | SparseNormal  # of the features that distances are measured by
+    _freedom: float  # the dimensions of a good row's distance, as its law has them
     _measured: np.ndarray | None = None  # the mask of these; None: all
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -164,7 +165,7 @@ class TrimmedScatter(Detector):
     def _publish(self, data: FeatureRows, found: TrimmedScatterFit[Any], h: float | None) -> bool:
         """What was found, as attributes; h: the weight that was asked to be kept. Whether it is beyond doubt."""
         raw, trimmed, final = found.raw, found.trimmed.model, found.final
-        self._training, self._raw, self._model = data, raw, final.model
+        self._training, self._raw, self._model, self._freedom = data, raw, final.model, final.cut.law.k
         self.raw_weights_, self.raw_location_, self.raw_covariance_ = raw.w, *self._moments(data, trimmed)
         self.weights_, (self.location_, self.covariance_) = final.model.w, self._moments(data, final.model)
         self.dist_ = self._squared_distances(data.X)
@@ -175,14 +176,14 @@ class TrimmedScatter(Detector):
         singular = isinstance(final.model, ScatterFit) and final.model.rank < self._dimensions  # said already
         if h is not None or singular:
             return not singular
-        off, normal = self.outlier_scores_ > self.threshold_, final.normal_contamination
-        return not warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s)
+        rows = self.contamination_, self.outlier_scores_, self.outlier_scores_ > self.threshold_, data.s
+        return not warn_of_doubtful_rows(*rows, final.cut.normal_contamination)
 
     def _doubt_shape(self, data: FeatureRows) -> None:
-        """Say so where the rows called bad may be a tail of skewed features, or groups of rows."""
-        if not warn_of_skewed_features(self, data.X, data.s):
-            off = self.outlier_scores_ > self.threshold_
-            warn_of_rows_beside(self.contamination_, self.outlier_scores_, off, data.s)
+        """Say so where the rows called bad may be a tail, of skewed features or of all rows, or groups of rows."""
+        rows = self.contamination_, self.outlier_scores_, self.weights_ <= 0, data.s
+        if not (warn_of_skewed_features(self, data.X, data.s) or warn_of_heavy_tail(*rows, self._freedom)):
+            warn_of_rows_beside(*rows)
 
     def _moments(self, data: FeatureRows, model: ScatterFit | SparseNormal) -> tuple[np.ndarray, np.ndarray]:
         """Location and covariance of the rows that the model keeps, of all features."""

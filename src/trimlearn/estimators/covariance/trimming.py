@@ -102,7 +102,7 @@ def fit_trimmed(
     raw = criterion.search(kept) if start is None else criterion.concentrate(start, kept)
     trimmed = first = criterion.judge(raw, kept)
     if h is None:  # the share of bad rows is known now: more can be kept
-        kept = max(kept, min(shape[0] * (1.0 - trimmed.verdict.contamination), criterion.weight(trimmed.weights)))
+        kept = max(kept, min(shape[0] * (1.0 - trimmed.verdict.contamination), criterion.weight(trimmed.cut.weights)))
         raw = criterion.concentrate(raw, kept)
         trimmed = criterion.judge(raw, kept)
     if not reweight:
@@ -118,13 +118,13 @@ def fit_trimmed(
 
 def _explained(judged: JudgedScatter[Model]) -> np.ndarray:
     """What rows count where a fit is to have all that it explains."""
-    return judged.weights
+    return judged.cut.weights
 
 
 def _undoubted(judged: JudgedScatter[Model]) -> np.ndarray:
     """What rows count where a fit must not have bad ones: of a cluster part of the rows always seems to be explained,
     and each round of a fit to these explains more of the others."""
-    return judged.weights * np.where(judged.p_values > DOUBTED, 1.0, FAINT)
+    return judged.cut.weights * np.where(judged.p_values > DOUBTED, 1.0, FAINT)
 
 
 def _readmitted(
@@ -146,10 +146,10 @@ def _with_expected(criterion: ScatterCriterion[Model], judged: JudgedScatter[Mod
     from all others; once only, and only where most rows left out are still bad by it."""
     doubted = judged.p_values <= DOUBTED
     expected = DOUBTED / (1.0 - DOUBTED) * criterion.weight(~doubted)
-    if not judged.apart and criterion.weight(doubted & judged.verdict.inliers) > expected:
+    if not judged.cut.apart and criterion.weight(doubted & judged.verdict.inliers) > expected:
         return judged
-    again = criterion.refit(judged.weights, judged.model, h) or judged
-    out = judged.weights == 0
+    again = criterion.refit(judged.cut.weights, judged.model, h) or judged
+    out = judged.cut.weights == 0
     return judged if criterion.weight(out & again.verdict.inliers) > 0.5 * criterion.weight(out) else again
 
 

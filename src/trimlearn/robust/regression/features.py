@@ -89,7 +89,7 @@ def feature_odds(X: Floats, s: Floats, seed: int) -> FeatureOdds:
         h = default_h(float(s.sum()), A.shape[1])
         judge, raw = DistanceJudge(A, s, None), mcd(A, s, h, starts=STARTS, seed=seed)
         trimmed = judge.trimmed(raw, h)
-        sharp = judge.fitted(trimmed.model.refitted(A, s, trimmed.weights, False), h)
+        sharp = judge.fitted(trimmed.model.refitted(A, s, trimmed.cut.weights, False), h)
         return sharp.model, raw.covariance, raw.rank
 
     found = measured(X, s, scatter)

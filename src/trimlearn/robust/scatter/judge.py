@@ -55,9 +55,7 @@ class JudgedScatter(Generic[Model]):
     verdict: Verdict
     reach: float  # the largest d² at which an unseen row is still an inlier
     p_values: np.ndarray  # P(an inlier is as far out), for every row
-    weights: np.ndarray  # what rows count in the next fit
-    apart: bool  # whether bad rows lie apart from all others
-    normal_contamination: float  # the share of bad rows, were the good ones normal
+    cut: JudgedDistances  # the law of the good rows' distances, whether others lie apart, and what rows count next
 
 
 def scores_outside(d2: np.ndarray, m: float, p: float) -> np.ndarray:
@@ -144,7 +142,7 @@ class DistanceJudge:
         final = fit.scaled(factor)
         scores = self._quantiles(final, final.squared_distances(self.A))
         reach, p = _unmapped(verdict.cutoff, float(self.s @ fit.w), fit.rank), cut.law.survival(scores)
-        return JudgedScatter(final, verdict, reach, p, cut.weights, cut.apart, cut.normal_contamination)
+        return JudgedScatter(final, verdict, reach, p, cut)
 
     def fitted(self, fit: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         """By the moments of all rows with w > 0, divided by their number less one; then these are rescaled."""
@@ -157,7 +155,7 @@ class DistanceJudge:
         factor = verdict.scale**2 if cut.law.m == inf else 1.0  # where a tail explains rows, hardly any are missing
         reach = _unmapped(verdict.cutoff * verdict.scale, m, fit.rank) / factor
         p = cut.law.survival(scores / verdict.scale)
-        return JudgedScatter(fit.scaled(factor), verdict, reach, p, cut.weights, cut.apart, cut.normal_contamination)
+        return JudgedScatter(fit.scaled(factor), verdict, reach, p, cut)
 
     def _quantiles(self, fit: ScatterFit, d2: np.ndarray) -> np.ndarray:
         """Distances moved to the quantiles of χ, by the law of rows that were fitted to or not."""
@@ -198,7 +196,7 @@ def judge_by_shape(
     reach = (verdict.cutoff * verdict.scale) ** 2
     with np.errstate(over="ignore"):  # of rows off an exact fit, whose scale is next to nothing
         p = judged.law.survival(distances / verdict.scale)
-    return JudgedScatter(model, verdict, reach, p, judged.weights, judged.apart, judged.normal_contamination)
+    return JudgedScatter(model, verdict, reach, p, judged)
 
 
 @final
@@ -221,9 +219,9 @@ class UnseenRows:
     def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
         """Who is bad."""
         spare, k = self.spare + self.m / self.folds, self.freedom
-        if spare >= MANY * k:
-            return judge_by_shape(model, self.d2, h, self.s, k)
         unit = judge(np.sqrt(self.d2), h, 1, self.s, Chi(k)).scale ** 2
+        if spare >= MANY * k or not unit:  # most rows are copies of one, from which the others are infinitely far
+            return judge_by_shape(model, self.d2, h, self.s, k)
         near, drawn = self.d2 / unit, k + spare
         scores = np.where(self.inside, scores_outside(near, k + self.spare, k), scores_outside(near, drawn, k))
         judged = judge_by_shape(model, scores**2, h, self.s, k)

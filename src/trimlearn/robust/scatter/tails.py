@@ -9,6 +9,7 @@ any tail can be fitted by two humps. `python -m benchmarks.calibration tails` me
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, log, sqrt
 from typing import Any, Final, final
@@ -21,7 +22,14 @@ from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import BEYOND_COUNT, BEYOND_USUAL, EXPECTED, HUGE, TINY, Chi, judge
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["JudgedDistances", "TailLaw", "judge_distances", "shown_freedom", "spread_freedom"]
+__all__ = [
+    "JudgedDistances",
+    "TailLaw",
+    "judge_distances",
+    "looks_heavy_tailed",
+    "shown_freedom",
+    "spread_freedom",
+]
 
 Vector = NDArray[np.float64]
 
@@ -44,6 +52,9 @@ SURE: Final = 1e-15  # a tail probability whose complement still differs from 1:
 # ν by the covariance over ν by the nearest half of the distances, beyond which rows differ in scale: 45 % of bad rows
 # explain 2.7, and 40 % explain 2.1 (`benchmarks.calibration subspace`).
 UNEQUAL: Final = 3.0
+# Logarithm of the likelihood by which bad rows beside normal ones must beat one heavy tail to be believed: "very strong
+# evidence" by Kass and Raftery (1995), 2 log B > 10.
+EVIDENCE: Final = 5.0
 BOUND: Final = 150.0  # of log d/σ: sums of the squares of such distances are in range
 
 
@@ -131,6 +142,33 @@ def judge_distances(
     return JudgedDistances(verdict, law, normal.contamination, apart, weights)
 
 
+def looks_heavy_tailed(d: Vector, off: NDArray[np.bool_], s: Vector, k: float) -> bool:
+    """Whether one heavy-tailed law explains the distances d of all rows, which count s times, about as well as normal
+    rows of k dimensions and a hump of bad ones do, those that are ``off``.
+
+    Nothing is trimmed here and no law pays for hiding anybody: it is asked for the sake of a doubt, not of a verdict.
+
+    References: R. E. Kass and A. E. Raftery (1995), Bayes factors, JASA 90.
+
+    >>> rng = np.random.default_rng(0)
+    >>> d = np.sqrt(rng.chisquare(3, 200) / rng.chisquare(3, 200) * 3)
+    >>> looks_heavy_tailed(d, d > 4.0, np.ones(200), 3.0)
+    True
+    >>> d = np.where(np.arange(200) < 20, 8.0 + rng.normal(size=200), np.sqrt(rng.chisquare(3, 200)))
+    >>> looks_heavy_tailed(d, d > 4.0, np.ones(200), 3.0)
+    False
+    """
+    y = np.log(np.clip(d, TINY, HUGE))
+    share, mean = float(s[off].sum()) / float(s.sum()), float(np.average(y[off], weights=s[off]))
+    spread = sqrt((float(s[off] @ (y[off] - mean) ** 2) + SPREAD**2) / (float(s[off].sum()) + 1.0))
+    good = _Models.of(*_binned(np.exp(y[~off]), s[~off]), inf)
+    centre = float(next(good.fits(k))[1][0])
+    hump = -0.5 * ((y - mean) / spread) ** 2 - log(spread * sqrt(2.0 * np.pi))
+    both = np.logaddexp(log(1.0 - share) + TailLaw(k).log_density(y - centre), log(share) + hump)
+    every = _Models.of(*_binned(np.exp(y), s), inf)
+    return max(float(fit[0]) for law, _, fit in every.fits(k) if law.m < inf) > float(s @ both) - EVIDENCE
+
+
 def spread_freedom(distances2: Vector, s: Vector, share: float) -> float:
     """k as the nearest rows' distances themselves tell it, were no row bad: a lower bound, nearly.
 
@@ -206,31 +244,35 @@ class _Models:
 
         most: the weight of a hump beside which a tail is cheap.
         """
-        y, good, bad = self.y, self.good, self.bad
+        bad, n = self.bad, float(self.good[-1].sum())
+        best, value = (TailLaw(k), 1.0, inf), -inf
+        for law, centres, fit in self.fits(k):
+            fit -= np.where(bad > 0, 0.5 * hump_cost, 0.0) * log(n)
+            if law.m < inf:
+                fit -= np.where((bad > 0) & (bad > most), 1.0, 0.5 * TAIL) * log(n) + STEEP / law.m
+            for j in np.argsort(-fit, kind="stable"):
+                if not fit[j] > value:
+                    break
+                centre = float(centres[j])
+                if bad[j] == 0 or self._valley(int(j), law, centre, n):
+                    best, value = (law, float(np.exp(centre)), self._end(int(j))), float(fit[j])
+                    break
+        return best
+
+    def fits(self, k: float) -> Iterator[tuple[TailLaw, Vector, Vector]]:
+        """Every law of the good rows, with log σ and the log-likelihood of each split by it."""
+        y, good = self.y, self.good
         count = good.sum(axis=1)
-        n = float(good[-1].sum())
         middle = np.array([y[np.searchsorted(np.cumsum(row), 0.5 * row.sum())] for row in good])
         squares = np.exp(2.0 * np.clip(y - middle[:, None], -BOUND, BOUND))
         variance = np.sum(good * squares, axis=1) / count / k
-        best, value = (TailLaw(k), float(np.exp(middle[-1]) * np.sqrt(variance[-1])), inf), -inf
         for m in FREEDOMS:
             law = TailLaw(k, m)
             for _ in range(STEPS if m < inf else 0):
                 z = squares / variance[:, None]
                 variance = variance * np.sum(good * z * (k + m) / (m + z), axis=1) / count / k
-            at = y - middle[:, None] - 0.5 * np.log(variance)[:, None]
-            fit = np.sum(good * law.log_density(at), axis=1) + self.hump
-            fit -= np.where(bad > 0, 0.5 * hump_cost, 0.0) * log(n)
-            if m < inf:
-                fit -= np.where((bad > 0) & (bad > most), 1.0, 0.5 * TAIL) * log(n) + STEEP / m
-            for j in np.argsort(-fit, kind="stable"):
-                if not fit[j] > value:
-                    break
-                centre = float(middle[j] + 0.5 * np.log(variance[j]))
-                if bad[j] == 0 or self._valley(int(j), law, centre, n):
-                    best, value = (law, float(np.exp(centre)), self._end(int(j))), float(fit[j])
-                    break
-        return best
+            centres = middle + 0.5 * np.log(variance)
+            yield law, centres, np.sum(good * law.log_density(y - centres[:, None]), axis=1) + self.hump
 
     def _end(self, j: int) -> float:
         """The distance half-way between the last good bin and the first of the hump."""

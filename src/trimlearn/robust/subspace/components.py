@@ -78,6 +78,7 @@ def log_likelihoods(z: np.ndarray, d2: np.ndarray, variances: np.ndarray, noise:
     least = np.finfo(np.float64).eps * float(variances.max()) + np.finfo(np.float64).tiny
     variances, noise = np.maximum(variances, least), max(noise, least)
     log_det = float(np.log(variances).sum()) + (p - k) * log(noise)
-    outside = d2 / noise if p > k else 0.0
+    with np.errstate(over="ignore"):  # infinitely far
+        outside = d2 / noise if p > k else 0.0
     inside = np.square(mahalanobis(z, variances))
     return np.asarray(-0.5 * (inside + outside + log_det + p * log(2 * pi)))

@@ -35,7 +35,7 @@ def far_within(search: FlatSearch, flat: Flat, near: np.ndarray) -> np.ndarray:
     if fit.rank < A.shape[1]:  # half of the rows agree in a coordinate: there is no distance
         return far
     judged, d2 = DistanceJudge(A, s, None).trimmed(fit, h), fit.squared_distances(A)
-    if not judged.apart:
+    if not judged.cut.apart:
         return far
     off = beyond_chance(A, s, d2, ~judged.verdict.inliers)
     farthest, bad = float(d2[~off].max()), min(float(s @ off), judged.verdict.contamination * float(s.sum()))
