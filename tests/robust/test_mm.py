@@ -300,7 +300,7 @@ def test_the_threshold_parts_the_rows(efficiency: str) -> None:
 
 
 def test_whole_numbers_of_which_nearly_half_lie_on_a_line_leave_nothing_to_fit_smoothly() -> None:
-    rng = np.random.default_rng(23)  # of forty seeds the one with which the scale of the rows explained shrank to nothing
+    rng = np.random.default_rng(23)  # of forty seeds the one in which its scale shrank to nothing
     X = rng.integers(0, 2, size=(200, 3)).astype(float)
     y = np.clip(np.round(3 + 0.3 * X.sum(axis=1) + 0.9 * rng.normal(size=200)), 1, 6)
     with warnings.catch_warnings():
