@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
 from math import inf, isfinite, isnan, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn import (
+    Checkpoint,
     Problem,
     Solution,
     Status,
@@ -28,12 +30,15 @@ from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.losses import Huber, LeastSquares, Logistic, Poisson, Softmax, Subspace
 from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import L1, SCAD, Regularizer, Ridge, Stiefel, Zero
-from trimlearn.smart import alternating, palm, prox_gradient, saga, sg, svrg
+from trimlearn.smart import alternating, palm, prox_gradient, prox_saga, saga, sg, svrg
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton, newton_decrease
 from trimlearn.smart.method import Method, Record, State
 from trimlearn.weights import AllOnes, CappedSimplex
+
+V = np.random.default_rng(5).standard_normal((90, 3))
+Y = (V @ [1.0, -1.0, 0.5] + np.random.default_rng(6).logistic(size=90) > 0).astype(float)
 
 
 def least(problem: Problem, found: Solution) -> float:
@@ -152,6 +157,90 @@ def test_steps_out_of_the_domain_are_no_end(spread: float, ends: bool) -> None:
     assert found.objective <= (1.0001 if ends else 4) * best
 
 
+@pytest.mark.parametrize("method", [None, svrg(), alternating(inner="proximal")], ids=range(3))
+def test_a_start_far_away_does_not_make_a_fit_look_exact(method: Method | None) -> None:
+    """F is 9e31 at x0: a share of that as small as rounding would be 3e5."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((300, 4))
+    t = Z @ [1.0, -1.0, 0.5, 0.2] + 0.1 * rng.standard_normal(300)
+    problem = Problem(LeastSquares(Z, t), CappedSimplex(250), L1(1e-3))
+    best, found = solve(problem), solve(problem, method, x0=np.full(4, 1e16))
+    assert not found.status.converged or found.objective <= 1.1 * best.objective
+    assert found.status.converged or method is not None
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("x0", [None, 1.0, 1e8])
+@pytest.mark.parametrize("method", [None, svrg()], ids=range(2))
+def test_an_exact_fit_converges_from_anywhere(x0: float | None, offset: float, method: Method | None) -> None:
+    t = (V + offset) @ [1.0, 2.0, 3.0]
+    t[:9] += 1e3
+    problem = Problem(LeastSquares(V + offset, t, intercept=True), CappedSimplex(80))
+    assert solve(problem, method, x0=None if x0 is None else np.full(4, x0)).status.converged
+
+
+def test_what_an_exact_fit_is_compared_with_is_resumed(tmp_path: Path) -> None:
+    """F at the loss's own start, found on the way: a run does not ask for it again."""
+    problem, x0 = Problem(LeastSquares(V, V @ [1.0, 2.0, 3.0], intercept=True), CappedSimplex(80)), np.full(4, 1e8)
+    whole = solve(problem, svrg(), x0=x0, tol=0.0, max_passes=30)
+    for k in range(len(whole.history)):
+        keep, left = Checkpoint(tmp_path / f"{k}.npz", every=0), iter(range(k))
+        stop = lambda _, left=left: next(left, None) is None  # noqa: E731
+        solve(problem, svrg(), x0=x0, tol=0.0, max_passes=30, checkpoint=keep, callback=stop)
+        again = solve(problem, svrg(), x0=x0, tol=0.0, max_passes=30, checkpoint=keep)
+        np.testing.assert_array_equal(again.x, whole.x)
+        assert (again.objective, again.passes) == (whole.objective, whole.passes)
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_plateau_of_many_parameters_is_no_end(seed: int, far: bool) -> None:
+    """L-BFGS, of more parameters than rows: F hardly falls from step to step, and there is a way to go."""
+    rng = np.random.default_rng(seed)
+    Z = rng.standard_normal((20, 1100)) * 10.0 ** rng.uniform(-2, 2, 1100) + 3 * rng.standard_normal((20, 1))
+    y = rng.poisson(np.exp(np.clip(Z / Z.std(axis=0) @ rng.standard_normal(1100) / 33, -3, 3))).astype(float)
+    problem = Problem(Poisson(Z, y, normalisation="likelihood"), CappedSimplex(18), Ridge(1e-4))
+    found = solve(problem, x0=rng.standard_normal(1100) / np.abs(Z).mean(axis=0) if far else None, max_passes=300)
+    assert not found.status.converged or found.objective <= least(problem, found) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9])
+def test_many_parameters_converge_at_any_scale(scale: float) -> None:
+    rng = np.random.default_rng(3)
+    Z = rng.standard_normal((300, 1100))
+    t = scale * (Z @ rng.standard_normal(1100) + rng.standard_normal(300))
+    problem = Problem(Huber(Z, t, delta=1.3 * scale), CappedSimplex(270), Ridge(1e-2))
+    found = solve(problem, max_passes=300)
+    assert found.status.converged
+    assert found.objective / scale**2 == pytest.approx(1, rel=0.1)
+
+
+def test_an_infinite_objective_is_no_end() -> None:
+    """Relative to it everything is small: the gradients are finite all the same."""
+    problem = Problem(Fractions(np.ones((3, 2)), -1.0), AllOnes())
+    with np.errstate(all="ignore"):
+        assert not solve(problem).status.converged
+        assert not solve(problem, callback=lambda record: True).status.converged
+
+
+class Root(Loss):
+    """Losses 1 + Σⱼ √|xⱼ|, whose gradient is NaN at 0."""
+
+    n, x_shape, like = 2, (1001,), np.zeros(0)
+
+    def values(self, x: Any, rows: Any = None) -> Any:
+        return np.full(2 if rows is None else len(rows), 1 + np.sum(np.sqrt(np.abs(x))))
+
+    def gradient(self, x: Any, c: Any, rows: Any = None) -> Any:
+        return np.sum(c) * 0.5 * x / np.abs(x) ** 1.5
+
+
+@pytest.mark.parametrize("method", [None, alternating(inner="proximal"), svrg(), svrg(finish=False)], ids=range(4))
+def test_a_gradient_that_is_nan_is_no_end(method: Method | None) -> None:
+    with np.errstate(all="ignore"):
+        assert not solve(Problem(Root(), AllOnes()), method).status.converged
+
+
 # ---- random problems ----
 
 
@@ -221,10 +310,6 @@ def begun(loss: Loss, r2: Regularizer, x: np.ndarray) -> tuple[LocalEngine, floa
     return engine, value + engine.problem.r2.value(x), gradient
 
 
-V = np.random.default_rng(5).standard_normal((90, 3))
-Y = (V @ [1.0, -1.0, 0.5] + np.random.default_rng(6).logistic(size=90) > 0).astype(float)
-
-
 @pytest.mark.parametrize("scales", [np.ones(3), np.array([1e-6, 1.0, 1e6])], ids=["plain", "scaled"])
 def test_the_decrease_of_newtons_model_is_scale_free(scales: np.ndarray) -> None:
     x = np.array([0.9, -0.8, 0.4]) / scales
@@ -270,6 +355,27 @@ def test_a_trial_leaves_everything_as_it_is() -> None:
             for before, after in zip(seen, (engine.weights, engine.losses, state.x, state.y_mean), strict=True):
                 np.testing.assert_array_equal(before, after)
     assert seen
+
+
+def test_without_w_steps_the_mean_of_y_is_not_the_gradient() -> None:
+    """ProxSAGA's duals are those of many points: how far F could fall is found with the gradient at the last."""
+    problem = Problem(Logistic(V, Y), AllOnes(), Ridge(0.1))
+    found = solve(problem, prox_saga(b=3, finish=False), tol=0.03, max_passes=200)
+    assert found.status.converged
+    engine, F, gradient = begun(problem.loss, problem.r2, found.x)
+    tried = found.history[-2].decrease  # the last record is for the losses alone
+    assert tried == pytest.approx(newton_decrease(engine, found.x, F, gradient) / F, rel=1e-6)
+
+
+@pytest.mark.parametrize("r2", [Ridge(1e-4), L1(1e-4)], ids=["lbfgs", "proximal"])
+def test_a_trial_that_does_not_come_to_its_end_says_so(r2: Regularizer) -> None:
+    Z = np.random.default_rng(0).standard_normal((30, 1001))
+    problem = Problem(Logistic(Z, (Z[:, 0] > 0).astype(float)), AllOnes(), r2)
+    run, engine = alternating().bind(problem, 0), LocalEngine(problem)
+    state = run.init(engine, problem.loss.start())
+    engine.max_passes = engine.passes + 22  # the first step's and those of 20 iterations, but one
+    assert decrease(engine, state, state.y_mean) == inf
+    assert engine.passes_left < 1
 
 
 def test_trials_that_fail_take_a_quarter_of_the_passes_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -430,6 +430,30 @@ def test_newton_is_not_content_where_the_loss_is_concave(target: list[float], r2
     assert np.all(np.cos(found.x - target) > 0.99)
 
 
+class Saddle(Loss):
+    """Twice the loss 3/2 + (x₁² + x₂²)/2 + 2x₁x₂ + (x₁⁴ + x₂⁴)/4, whose Hessian at 0 has 1 on its diagonal and an
+    eigenvalue of −1; least, 1, at ±(1, −1)."""
+
+    n, x_shape, like = 2, (2,), np.zeros(0)
+
+    def values(self, x: Any, rows: Any = None) -> Any:
+        return np.full(2 if rows is None else len(rows), 1.5 + 2 * x[0] * x[1] + np.sum(x**2 / 2 + x**4 / 4))
+
+    def gradient(self, x: Any, c: Any, rows: Any = None) -> Any:
+        return np.sum(c) * (x + 2 * x[::-1] + x**3)
+
+
+def test_a_model_that_promises_a_rise_says_nothing() -> None:
+    problem, x = Problem(Saddle(), AllOnes()), np.array([0.1, -0.12])
+    engine = LocalEngine(problem)
+    f, g = engine.value_gradient(x)
+    assert newton_decrease(engine, x, f, g) == inf
+    x, left = newton(engine, x, f, g, 100)
+    assert left <= 1e-9 and abs(engine.value_gradient(x)[0] - 1) < 1e-9
+    found = solve(problem, x0=np.array([0.1, -0.12]))
+    assert found.status is Status.CONVERGED and found.objective < 1.001
+
+
 def test_backtracking_stays_within_the_passes() -> None:
     engine, x0, f, g = begin(LeastSquares(V * 1e5, T), L1(1e-3))
     engine.max_passes = 6

@@ -356,6 +356,9 @@ def test_linear_counts_follow_delta() -> None:
     assert rates.delta(mu) == pytest.approx(max(1 - drop, rates.memory), rel=1e-13)
     assert rates.delta(mu) == pytest.approx(1 - drop, rel=1e-13)
     assert rates.delta(inf) == pytest.approx(rates.memory)  # never faster than stale duals fade
+    fresh = replace(rates, memory=0.1)
+    assert fresh.delta(0.7 / rates.decrease) == pytest.approx(0.3)
+    assert fresh.delta(1.0 / rates.decrease) == pytest.approx(0.1)
     assert counts(rates, 1.0, 1e-6, mu).iterations == pytest.approx(log(1e6) / -log(1 - drop), abs=1)
     assert counts(rates, 1.0, 2.0, mu).iterations == 0
     assert counts(rates, 1.0, 1e-6, mu=1e-18).iterations > 1e18  # δ rounds to 1, its logarithm does not
@@ -397,6 +400,8 @@ def test_mu_of_a_quadratic_is_found() -> None:
 
 def test_mu_is_not_misled_by_records_at_the_optimum() -> None:
     assert estimate_mu([3.0, 1.0, 1.0, 1.0 + 1e-15], [4.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]) == 3.0
+    F, x_sq = 1e20 * np.array([3.0, 1.0, 1.0, 1.0 + 1e-15]), 1e20 * np.array([4.0, 0.0, 0.0, 0.0])
+    assert estimate_mu(F, x_sq, x_sq / 2) == pytest.approx(3.0)  # what counts as the optimum is a share of F
     assert estimate_mu([1.0, 1.0], [0.0, 0.0], [0.0, 0.0]) == inf
     assert estimate_mu([inf, 3.0, 1.0, nan], [1.0, 2.0, 0.0, 1.0], [nan, 2.0, 0.0, 1.0]) == 2.0
     assert estimate_mu([nan], [1.0], [1.0]) == inf

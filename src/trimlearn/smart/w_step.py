@@ -72,12 +72,16 @@ def note(
     # rounding makes it is zero.
     rounding = max((2.0 * eps * abs(objective) / state.gamma) ** 0.5, eps**0.5 * state.initial_residual)
     reference = max(state.first_residual, rounding)
+    if abs(objective) < least(state):  # which it may be for an x0 that was far off
+        own = engine.problem.r2.feasible(engine.problem.loss.start())
+        usual = engine.value_gradient(own)[0] + engine.problem.r2.value(own)
+        state.initial_objective = min(state.initial_objective, abs(usual))
     size = max(abs(objective), least(state))
     state.record = Record(
         k=state.k,
         passes=engine.passes,
         objective=objective,
-        stationarity_x=residual / reference if reference > 0 else 0.0,
+        stationarity_x=0.0 if reference == 0 else residual / reference,  # NaN where the gradient is
         stationarity_w=found.gap / size,
         h=engine.h,
         gamma=state.gamma,
@@ -89,7 +93,8 @@ def note(
 
 
 def least(state: State) -> float:
-    """F of a fit that is exact up to rounding: what |F| counts as where it is smaller."""
+    """F of a fit that is exact up to rounding, of what it was at first and at the loss's own start: what |F| counts as
+    where it is smaller."""
     return max(rounding_of(state.x) ** 2 * state.initial_objective, TINY)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, dot, eps_of, norm, to_numpy
+from trimlearn._utils.arrays import TINY, Array, asarray_like, dot, eps_of, norm, to_numpy
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -19,21 +19,26 @@ def lbfgs(
     engine: Engine, x: Array, value: float, gradient: Array, iterations: int, inverse: Array | float = 1.0
 ) -> tuple[Array, float]:
     """L-BFGS from x, where the mean loss and its gradient are known; r2 must be smooth. ``inverse``: of a diagonal
-    metric, whose unit the steps have."""
+    metric, whose unit the steps have.
+
+    Left to gain is what F fell by in the last quarter, and no less than ‖g‖·‖x − x₀‖, x₀ the x it began from: what a
+    convex F may fall by within the distance just made. On a plateau it hardly falls, but there is a way to go.
+    """
     from scipy.optimize import minimize  # 0.1 s of import
 
     r2 = engine.problem.r2
     known: list[tuple[float, Array]] = [(value, gradient)]
+    unit = min(1.0, max(abs(value + r2.value(x)), TINY))  # SciPy takes any fall by eps, of F below 1 too, for none
     root = np.sqrt(to_numpy(inverse).astype(np.float64)) + np.zeros(x.shape)
-    fall: list[float] = [value + r2.value(x)]
+    fall: list[float] = [(value + r2.value(x)) / unit]
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
         point = asarray_like(root * flat.reshape(x.shape), x)
         f, g = known.pop() if known else engine.value_gradient(point)
         engine.counts.prox_r2 += 1
-        total = root * to_numpy(g + r2.gradient(point)).astype(np.float64)
+        total = root * to_numpy(g + r2.gradient(point)).astype(np.float64) / unit
         if isfinite(f) and np.all(np.isfinite(total)):
-            return f + r2.value(point), total.ravel()
+            return (f + r2.value(point)) / unit, total.ravel()
         return fall[-1] + abs(fall[-1]), np.zeros(total.size)  # a rise that a line search can interpolate
 
     flat = (to_numpy(x).astype(np.float64) / root).ravel()
@@ -49,7 +54,8 @@ def lbfgs(
     )
     # 0: F stands still. 2: no step along the direction lowers F, which is the gradient before the first iteration.
     stuck = found.status == 0 or (found.status == 2 and len(fall) == 1)
-    left = 0.0 if stuck else left_to_gain(fall, short=len(fall) <= iterations)
+    fell = fall[-2:][0] - fall[-1] if stuck else left_to_gain(fall, short=len(fall) <= iterations)
+    left = unit * max(fell, norm(found.jac) * norm(found.x - flat))
     return asarray_like(root * found.x.reshape(x.shape), x), left
 
 
