@@ -271,7 +271,7 @@ def test_two_fifths_of_bad_leverage_are_found_though_half_of_the_rows_lie_nearer
 
 
 def test_what_the_mean_is_mixed_with_begins_at_it() -> None:
-    rng = np.random.default_rng([3, 4])  # a sample in which EM begins at the right fit too: of so many rows in half
+    rng = np.random.default_rng([3, 4])
     X, y = rng.standard_normal((1000, 5)), rng.standard_normal(1000)
     X[:400], y[:400] = 10 / np.sqrt(5) + X[:400] / 2, 20 + y[:400]
     model = TrimmedLinearRegression(random_state=0).fit(X, y)
@@ -279,6 +279,17 @@ def test_what_the_mean_is_mixed_with_begins_at_it() -> None:
         alone = TrimmedLinearRegression(random_state=0, efficiency="mm").fit(X, y)
     assert np.sum(alone.coef_**2) > 2  # it begins at the plane through the cluster
     assert np.sum(model.coef_**2) < 0.1 and not model.inlier_mask_[:400].any()
+
+
+@pytest.mark.parametrize(("n", "share"), [(300, 0.4), (1000, 0.4)])
+def test_as_many_bad_leverage_points_are_found_among_more_rows(n: int, share: float) -> None:
+    bad = round(share * n)
+    for seed in range(4):
+        rng = np.random.default_rng([9, seed])
+        X, y = rng.standard_normal((n, 5)), rng.standard_normal(n)
+        X[:bad], y[:bad] = 10 / np.sqrt(5) + X[:bad] / 2, 20 + y[:bad]
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+        assert not model.inlier_mask_[:bad].any() and model.inlier_mask_[bad:].mean() > 0.95
 
 
 @pytest.mark.parametrize("law", ["uniform", "exponential"])
