@@ -23,7 +23,5 @@ def test_every_constant_was_tried_below_and_above_its_value() -> None:
 def test_what_the_comment_on_the_constants_says() -> None:
     found = {(row["constant"], str(row["value"])): row["found"] for row in stored("lts")["summary"]}
     usual = found.pop(("none", "as it is"))
-    assert usual == 35
-    assert found.pop(("FOLLOWED", "3")) == found.pop(("ENDS", "1")) == 33
-    assert found.pop(("FOLLOWED", "30")) == 37
+    assert usual == 37 and found.pop(("ENDS", "1")) == 35
     assert all(abs(other - usual) <= 1 for other in found.values())

@@ -20,6 +20,9 @@ MANY: Final = 0.15
 # many rows is farther than that of few.
 BEYOND: Final = 0.025
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
+# Different rows below which a heavy tail is not asked for: the fewest that it was tried on. Of fewer even a hump far out
+# does not win by so much.
+SAMPLE: Final = 60
 ASKED: Final = 0.05  # of the rows called bad, from which it is asked whether they are a tail: a judgement
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
 # The share of bad rows, and the ratio of the quartiles of their distances, from which they may be other groups. It is
@@ -100,7 +103,7 @@ def warn_of_heavy_tail(contamination: float, scores: np.ndarray, off: np.ndarray
     """Say so where one heavy tail explains the scores, of k dimensions, as well as errors beside normal rows do: a
     heavy tail is no error. Whether it was."""
     bad, off, some = called_bad(contamination, off, s), off & (s > 0), s > 0
-    if bad <= ASKED or off.sum() < 2 or (some & ~off).sum() < FEW // 2 or len(np.unique(scores[some])) < FEW:
+    if bad <= ASKED or off.sum() < 2 or len(np.unique(scores[some])) < SAMPLE:
         return False
     if not looks_heavy_tailed(scores[some], off[some], s[some], k):
         return False
