@@ -20,8 +20,8 @@ MANY: Final = 0.15
 # many rows is farther than that of few.
 BEYOND: Final = 0.025
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
-# Different rows below which a heavy tail is not asked for: the fewest that it was tried on. Of fewer even a hump far out
-# does not win by so much.
+# Different rows below which a heavy tail is not asked for: the fewest that it was tried on. Of fewer even a hump far
+# out does not win by so much.
 SAMPLE: Final = 60
 ASKED: Final = 0.05  # of the rows called bad, from which it is asked whether they are a tail: a judgement
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
