@@ -455,3 +455,22 @@ def test_no_warning_is_withheld(model: Any, n: int, fall: float, warned: bool) -
         solver.warn_if_short(ended(fall, n))
         solver.warn_if_short(ended(1.0, n, Status.CONVERGED))
     assert [issubclass(warning.category, ConvergenceWarning) for warning in caught] == [True] * warned
+
+
+class Bowl(Loss):
+    """½‖x‖² − ⟨bᵢ, x⟩: exactly 0 at x = 0, where it is far from least."""
+
+    def __init__(self, b: np.ndarray) -> None:
+        self.b, self.n, self.x_shape, self.like = b, len(b), (b.shape[1],), b
+
+    def values(self, x: Any, rows: Any = None) -> Any:
+        return 0.5 * x @ x - (self.b if rows is None else self.b[rows]) @ x
+
+    def gradient(self, x: Any, c: Any, rows: Any = None) -> Any:
+        return c.sum() * x - c @ (self.b if rows is None else self.b[rows])
+
+
+def test_lbfgs_leaves_a_point_at_which_the_objective_is_exactly_0() -> None:
+    found = solve(Problem(Bowl(V + 3.0), AllOnes()), alternating(inner="lbfgs"), x0=np.zeros(3))
+    assert found.status is Status.CONVERGED
+    assert found.x == pytest.approx(V.mean(axis=0) + 3.0, abs=1e-3)

@@ -86,6 +86,6 @@ def test_few_doubted_values_on_one_side_are_said_to_be_skewed() -> None:
     skewed = np.sort(np.exp(1.2 * np.random.default_rng(0).normal(size=400)))
     judged = TargetJudgement(np.abs(skewed - 1), (np.arange(400) > 390).astype(float), 0.02, np.ones(400))
     asked = Target("y", "regression", np.arange(400), skewed, (), *np.zeros((2, 400), dtype=bool))
-    judge = _Judge(asked, [(None, np.zeros((400, 1)))], None, None, 0, print)  # type: ignore[list-item, arg-type]
+    judge = _Judge(asked, [(None, np.zeros((400, 1)))], None, None, str, 0, print)  # type: ignore[list-item, arg-type]
     judge._say(judged, SimpleNamespace(rows=np.arange(400)), False)  # type: ignore[arg-type]
     assert len(judge.caveats) == 1 and "may be skewed" in judge.caveats[0]

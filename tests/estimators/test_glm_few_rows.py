@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from trimlearn import TrimmedGLM
+from trimlearn.estimators.linear.examples import Examples
+from trimlearn.estimators.linear.laws import RegressionLaw
 
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 CLEAN: dict[str, tuple[str, Draw]] = {
@@ -122,3 +124,7 @@ def test_labels_that_a_plane_parts_are_told_where_there_is_no_penalty() -> None:
 def test_labels_of_one_class_are_named_as_such() -> None:
     with pytest.raises(ValueError, match="y holds one class only, 1"):
         TrimmedGLM("binomial").fit(np.arange(10.0)[:, None], np.ones(10))
+
+
+def test_a_block_of_rows_may_hold_one_class_only() -> None:
+    RegressionLaw("binomial").check(Examples(np.ones((5, 2)), np.zeros(5)))

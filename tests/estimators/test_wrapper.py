@@ -33,6 +33,7 @@ from trimlearn import outlier_table
 from trimlearn.datasets import load_digits_contaminated
 from trimlearn.estimators.meta.crossfit import EncodedExamples, content_splits, fit_weighted, weight_argument
 from trimlearn.estimators.meta.foretold import features_as_numbers, foretold
+from trimlearn.estimators.meta.targets import NumericTarget
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 
 
@@ -733,3 +734,15 @@ def test_errors_of_several_targets_may_go_together_and_have_units(spread: list[l
     assert not model.inlier_mask_[:45].any() and model.inlier_mask_[45:].mean() > 0.98
     table = model.outlier_table()
     assert np.all(np.asarray(table.p_value)[:45] < 1e-3)
+
+
+def test_weights_of_rows_with_several_targets_are_as_many_copies() -> None:
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=(100, 2)) * [1.0, 0.1]
+    t[:10] = rng.normal(size=(10, 2)) * [0.1, 1.0]
+    s = np.where(np.arange(100) < 10, 9.0, 1.0)
+    copies, kind = np.repeat(t, s.astype(int), axis=0), NumericTarget(None)
+    weighted = kind.judge(np.zeros_like(t), t, s, 0.6 * s.sum())
+    repeated = kind.judge(np.zeros_like(copies), copies, np.ones(len(copies)), 0.6 * s.sum())
+    assert weighted.contamination == pytest.approx(repeated.contamination, abs=1e-9)
+    assert weighted.threshold == pytest.approx(repeated.threshold)

@@ -196,8 +196,9 @@ def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iter
         whole_part = lost & (k >= decimals)
         most = np.where(whole_part, swapped + 1.0 - 1.0 / unit, swapped)
         weight = np.where(whole_part, weight * unit * np.minimum(1.0, sigma), weight)
-        for sign in (np.sign(x), -np.ones(len(x))) if writing.negative else (np.sign(x),):
-            yield sign * np.clip(sign * expected, swapped, most), np.where((sign == np.sign(x)) | (x > 0), weight, 0.0)
+        yield np.sign(x) * np.clip(np.sign(x) * expected, swapped, most), weight
+        if writing.negative:  # a minus may be lost; nobody adds one
+            yield -np.clip(-expected, swapped, most), np.where(x > 0, weight, 0.0)
 
 
 def typical_errors(cells: Iterable[WrongCell]) -> dict[str, str]:

@@ -118,7 +118,7 @@ class Model:
 
     def predict_table(self, table: Table) -> NDArray[Any]:
         """The same for a table that has been read."""
-        for sentence in (*unreadable(table), *_unseen_values(table.frame, self.seen, self.design)):
+        for sentence in (*unreadable(table, self.kinds), *_unseen_values(table.frame, self.seen, self.design)):
             warn(sentence)
         z = self.design.transform(table.frame[list(self.kinds)]) @ self.coefficients.T + self.intercept
         if self.link == "identity":

@@ -18,6 +18,7 @@ from trimlearn.checks.doubtful import without_doubtful
 from trimlearn.checks.errors import Writing
 from trimlearn.checks.findings import ModelScore, TargetFindings, Task
 from trimlearn.checks.heard import heard
+from trimlearn.checks.names import Names
 from trimlearn.checks.target_labels import judge_target_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners
 from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
@@ -109,7 +110,7 @@ def judge_target(
         values = {name: frame[name].array for name in trees.columns}
         asked = replace(asked, caveats=(*asked.caveats, *say_copies(asked.y, values, target)))
     supposed = None if corrected is None else corrected.iloc[asked.rows]
-    judge = _Judge(asked, lines, (trees, trees.transform(frame)), supposed, seed, tell)
+    judge = _Judge(asked, lines, (trees, trees.transform(frame)), supposed, Names(table).place, seed, tell)
     with threadpool_limits(threads_for(judge.trees[1].size * max(1, len(asked.classes))), user_api="openmp"):
         found = judge.findings(len(table.frame))
     y = table.frame[target].to_numpy(dtype=np.float64) if not asked.classes else np.zeros(0)
@@ -131,13 +132,15 @@ class _Judge:
     """One target, and each design with its matrix; what must be told gathers in ``caveats``.
 
     ``lines``: the designs that a linear model may have; which one it has is chosen with the scale of the target.
-    ``corrected``: the rows with what should have stood in cells that were taken out, or was doubted.
+    ``corrected``: the rows with what should have stood in cells that were taken out, or that are doubted. ``place``:
+    where the user finds a row of the table.
     """
 
     target: Target
     lines: list[tuple[Design, Floats]]
     trees: tuple[Design, Floats]
     corrected: pd.DataFrame | None
+    place: Callable[[int], str]
     seed: int
     tell: Callable[[str], None]
 
@@ -247,9 +250,12 @@ class _Judge:
         again = [opinion.copy() for opinion in opinions]
         for k, opinion in enumerate(again):
             opinion[rows[mended]] = line if k == 1 else boosting
-        probability = judged.probability.copy()
-        probability[rows[mended]] = np.minimum(probability, self._judged(again).probability)[rows[mended]]
-        return replace(judged, probability=probability)
+        found = self._judged(again)
+        better = np.intersect1d(rows[mended], np.flatnonzero(found.probability < judged.probability))
+        parts = {name: getattr(judged, name).copy() for name in ("probability", "score", "expected")}
+        for name, values in parts.items():
+            values[better] = getattr(found, name)[better]
+        return replace(judged, **parts)
 
     def _verdict(self, opinion: Floats, judged: TargetJudgement) -> Flags:
         """What one model flags. Whether any label is wrong at all, all models have said together."""
@@ -312,9 +318,9 @@ class _Judge:
         one = far[np.argmax(judged.score[far])]
         others = f" So are {len(far) - 1} more." if len(far) > 1 else ""
         return (
-            f"{t.name} is {t.y[one]:g} in row {t.rows[one]}, {judged.score[one]:.0f} times a usual error from what is "
-            f"expected there ({self.scale.back(judged.expected)[one]:.3g}): it is not called wrong, as such errors may "
-            f"have long tails, but look at it.{others}"
+            f"{t.name} is {t.y[one]:g} in {self.place(int(t.rows[one]))}, {judged.score[one]:.0f} times a usual error "
+            f"from what is expected there ({self.scale.back(judged.expected)[one]:.3g}): it is not called wrong, as "
+            f"such errors may have long tails, but look at it.{others}"
         )
 
     def _spread(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 from trimlearn._utils.text import and_list, plural
@@ -146,12 +146,14 @@ def caveats(parts: Parts) -> list[str]:
     return list(dict.fromkeys(said))
 
 
-def unreadable(table: Table) -> list[str]:
-    """Cells that hold something else than the others in their column: the user may know what was meant."""
+def unreadable(table: Table, among: Container[str] | None = None) -> list[str]:
+    """Cells that hold something else than the others in their column, all or one ``among`` these: the user may know
+    what was meant."""
     names = Names(table)
     said = []
     columns = sorted(table.columns, key=lambda column: -len(column.unreadable))
-    for column in [column for column in columns if column.unreadable][:NAMED]:
+    asked = [column for column in columns if column.unreadable and (among is None or column.name in among)]
+    for column in asked[:NAMED]:
         n, example = len(column.unreadable), clip(names.written(column.unreadable[0], column.name))
         cells = f"{plural(n, 'cell')} of {column.name} ({example!r})"
         said.append(f"{cells} could not be read as a {column.kind}: taken for missing.")

@@ -87,7 +87,7 @@ def _text_columns(X: Any) -> list[str]:
 
 def _dates(X: Any) -> bool:
     """Whether X, or a column of it, holds dates or times, which pass for numbers where there is nothing else."""
-    kinds = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", [])
+    kinds = getattr(X, "dtypes", []) if hasattr(X, "columns") else [getattr(X, "dtype", None)]
     return any(getattr(kind, "kind", None) in ("m", "M") for kind in kinds)
 
 

@@ -177,6 +177,7 @@ class TrimmedGLM(LinearRegressor):
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
         law, q = self._law, self.n_features_in_ + self.fit_intercept
         law.check(data)
+        law.check_both_labels(data)
         self._training, self._covariance = data, None
         distinct = Distinct.of(data)
         rows, solver = distinct.rows, self._solver(self._seed())

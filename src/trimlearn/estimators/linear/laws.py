@@ -62,6 +62,9 @@ class RegressionLaw:
         bad = (data.t <= low) if self.loss == "gamma" else (data.t < low) | (data.t > high)
         if bad.any():
             raise ValueError(f"Some value(s) of y are out of the valid range of loss={self.loss!r}: {words}.")
+
+    def check_both_labels(self, data: Examples) -> None:
+        """Refuse labels of one class only, in all rows that count: a block of them may well hold one."""
         there = data.t if data.s is None else data.t[data.s > 0]
         if self.loss == "binomial" and are_labels(there) and np.ptp(there) == 0:
             raise ValueError(f"y holds one class only, {there[0]:g}; loss='binomial' needs both 0 and 1.")

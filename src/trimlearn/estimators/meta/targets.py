@@ -107,9 +107,9 @@ class NumericTarget(TargetKind):
         signed = self.signed_residuals(P, t)
         r = self._residual(P, t) if signed is None else signed
         floor = 0.0 if signed is None else rounding_floor(np.ravel(t), s)
-        found = judge(r, h, s=s, law=self._law(P, t, s > 0), floor=floor, tails=signed is not None)
+        found = judge(r, h, s=s, law=self._law(P, t, s), floor=floor, tails=signed is not None)
         if signed is None:  # the law of those explained
-            found = judge(r, h, s=s, law=self._law(P, t, found.inliers & (s > 0)))
+            found = judge(r, h, s=s, law=self._law(P, t, s * found.inliers))
         inliers, others = found.inliers & (s > 0), s * _not_commonest(t, s)
         if others.sum() < s.sum() / 2 and others @ inliers < others.sum() / 2:
             farthest = float(np.abs(r[s > 0]).max()) / found.scale
@@ -122,18 +122,19 @@ class NumericTarget(TargetKind):
     def findings(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel, off: np.ndarray) -> Findings:
         score, r = self.score(P, t, inlier_model), self.signed_residuals(P, t)
         words = None if r is None else residual_words(r, score, off)
-        return Findings(score, p_values(score, self._law(P, t, ~off)), plain_kinds(off), words=words)
+        law = self._law(P, t, (~off).astype(np.float64))
+        return Findings(score, p_values(score, law), plain_kinds(off), words=words)
 
     def _residual(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.asarray(np.sqrt(2 * self.losses(P, t)))
 
-    def _law(self, P: np.ndarray, t: np.ndarray, rows: np.ndarray) -> Chi:
-        """The law of a residual of several numbers, of these rows: its square is a sum of as many variables χ²₁, of
-        unlike sizes where units differ or errors go together, and about a multiple of χ² with as many degrees of
-        freedom as have its mean and variance (Satterthwaite 1946)."""
-        if P.ndim == 1 or self.loss is not None or not rows.any():
+    def _law(self, P: np.ndarray, t: np.ndarray, c: np.ndarray) -> Chi:
+        """The law of a residual of several numbers, of rows that count c times: its square is a sum of as many
+        variables χ²₁, of unlike sizes where units differ or errors go together, and about a multiple of χ² with as many
+        degrees of freedom as have its mean and variance (Satterthwaite 1946)."""
+        if P.ndim == 1 or self.loss is not None or not c.any():
             return Chi()
-        r = (np.asarray(t, dtype=np.float64).reshape(P.shape) - P)[rows]
+        r = (np.asarray(t, dtype=np.float64).reshape(P.shape) - P) * np.sqrt(c)[:, None]
         widths = np.linalg.svd(r, compute_uv=False)
         sizes = np.square(widths / widths[0]) if widths[0] > 0 else np.ones(1)
         return Chi(float(sizes.sum() ** 2 / np.square(sizes).sum()))

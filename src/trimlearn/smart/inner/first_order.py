@@ -28,7 +28,8 @@ def lbfgs(
 
     r2 = engine.problem.r2
     known: list[tuple[float, Array]] = [(value, gradient)]
-    unit = min(1.0, max(abs(value + r2.value(x)), TINY))  # SciPy takes any fall by eps, of F below 1 too, for none
+    size = abs(value + r2.value(x))
+    unit = size if TINY < size < 1.0 else 1.0  # SciPy takes any fall by eps, of F below 1 too, for none
     root = np.sqrt(to_numpy(inverse).astype(np.float64)) + np.zeros(x.shape)
     fall: list[float] = [(value + r2.value(x)) / unit]
 
@@ -39,7 +40,7 @@ def lbfgs(
         total = root * to_numpy(g + r2.gradient(point)).astype(np.float64) / unit
         if isfinite(f) and np.all(np.isfinite(total)):
             return (f + r2.value(point)) / unit, total.ravel()
-        return fall[-1] + abs(fall[-1]), np.zeros(total.size)  # a rise that a line search can interpolate
+        return fall[-1] + max(abs(fall[-1]), 1.0), np.zeros(total.size)  # a rise that a line search can interpolate
 
     flat = (to_numpy(x).astype(np.float64) / root).ravel()
     most = max(1, ceil(min(engine.passes_left, 10 * iterations)))
