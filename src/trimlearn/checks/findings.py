@@ -48,11 +48,11 @@ class CellFindings:
     caveats: tuple[str, ...] = ()
 
     def corrected(self) -> pd.DataFrame:
-        """The table with what was expected in the place of wrong numbers."""
+        """The table with what was expected in the place of wrong numbers; of words and dates no such thing is known."""
         frame = self.mended.copy()
         for cell in self.cells:
             if frame[cell.column].dtype.kind == "f":
-                frame.loc[frame.index[cell.row], cell.column] = cell.expected
+                frame.iat[cell.row, frame.columns.get_loc(cell.column)] = cell.expected
         return frame
 
 

@@ -85,8 +85,16 @@ def run_parts(
             rows = odd_rows(table, cells.mended, pinned=pins.rows, seed=seed)
         else:
             progress(f"judging {'the labels' if images else target} by two models")
-            known = {"task": task, "pinned": pins.rows, "corrected": cells.corrected()}
-            judged = judge_target(seen, cells.mended, target, **known, seed=seed, progress=progress)
+            judged = judge_target(
+                seen,
+                cells.mended,
+                target,
+                task=task,
+                pinned=pins.rows,
+                corrected=cells.corrected(),
+                seed=seed,
+                progress=progress,
+            )
         progress(f"looking for {'images' if images else 'rows'} that occur twice")
         duplicates = find_duplicates(seen, target)
         if images is None and len(table.columns) - len(table.of_kind("id")) < COMPARED:

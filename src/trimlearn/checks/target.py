@@ -132,8 +132,8 @@ class _Judge:
     """One target, and each design with its matrix; what must be told gathers in ``caveats``.
 
     ``lines``: the designs that a linear model may have; which one it has is chosen with the scale of the target.
-    ``corrected``: the rows with what should have stood in cells that were taken out, or that are doubted. ``place``:
-    where the user finds a row of the table.
+    ``corrected``: the rows with what was expected in cells that were taken out; those that are doubted keep what was
+    written. ``place``: where the user finds a row of the table.
     """
 
     target: Target

@@ -93,8 +93,8 @@ def note(
 
 
 def least(state: State) -> float:
-    """F of a fit that is exact up to rounding, of what it was at first and at the loss's own start: what |F| counts as
-    where it is smaller."""
+    """What |F| counts as where it is smaller: the rounding of F as it was at first, or at the loss's own start where
+    that is less. Such a fit is exact."""
     return max(rounding_of(state.x) ** 2 * state.initial_objective, TINY)
 
 
