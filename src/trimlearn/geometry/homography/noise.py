@@ -87,11 +87,11 @@ def _possible(share: float) -> float:
 def _first(near: Floats, limit: float) -> MatchNoise | None:
     """By the median of what is within the limit, less the four smallest; None where there is no more."""
     inner = near[near <= limit]
-    inner.sort()
-    inner = inner[4:]
-    if not len(inner):
+    if len(inner) <= 4:
         return None
-    return MatchNoise((0.5 * float(ordered_quantile(inner, 0.5)) / log(2.0)) ** 0.5, share=_possible(len(inner) / len(near)))
+    inner.sort()
+    variance = 0.5 * float(ordered_quantile(inner[4:], 0.5)) / log(2.0)
+    return MatchNoise(variance**0.5, share=_possible(len(inner) / len(near)))
 
 
 def noise_of_kept(errors: Floats, w: Floats) -> MatchNoise:

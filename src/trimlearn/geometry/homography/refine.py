@@ -83,8 +83,8 @@ def _settled(
 def _secant(x: Floats, step: Floats, earlier: Floats, its_step: Floats) -> Floats:
     """Where steps that fall by a constant factor, from ``earlier`` on, would end: Anderson's (1965) mixing of two.
 
-    New noise, and new shares of neighbours, at every step make these such a sequence (Walker and Ni 2011). A factor of ½
-    leads once as far again as the last step did, and no step is longer: a slower fall may be none.
+    New noise, and new shares of neighbours, at every step make these such a sequence (Walker and Ni 2011). A factor of
+    ½ leads once as far again as the last step did, and no step is longer: a slower fall may be none.
     """
     turned = step - its_step
     further = np.vdot(turned, step) / max(np.vdot(turned, turned), TINY)
