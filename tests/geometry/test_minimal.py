@@ -14,7 +14,7 @@ from trimlearn.geometry.homography.dlt import PairMoments
 from trimlearn.geometry.homography.four_point import four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
-from trimlearn.geometry.homography.refine import SETTLED, _cells, _misses, _Mixing, _shares, _step, _weights, refined
+from trimlearn.geometry.homography.refine import SETTLED, _cells, _misses, _secant, _shares, _step, _weights, refined
 from trimlearn.geometry.homography.score import NARROW, WIDE, MarginalScore, TrimmedScore
 from trimlearn.geometry.homography.search import FIRST, REPEATED, SHARP, SampleSearch, samples_needed
 from trimlearn.geometry.homography.synthetic import corner_error, random_homography, random_scene
@@ -177,17 +177,14 @@ def test_the_scaled_miss_has_the_length_of_its_error() -> None:
     np.testing.assert_allclose(one_way_errors(scene.H, pairs), 2 * (r**2).sum(axis=0), rtol=1e-9)
 
 
-def test_mixing_ends_where_the_steps_lead() -> None:
-    """A map that halves the distance along some axes and takes a tenth along others: Anderson needs a few steps."""
-    rates, end = np.linspace(0.1, 0.6, 9).reshape(3, 3), np.full((3, 3), 1 / 3)
-    x, mixing, sizes = end + 1e-5 * np.arange(9).reshape(3, 3), _Mixing(), []
-    for _ in range(8):
-        step = (rates - 1) * (x - end * np.sum(x * end))  # as norm 1 is kept
-        sizes.append(np.abs(step).max())
-        x = mixing.after(x, step)
-    assert sizes[-1] < 0.01 * 0.6**7 * sizes[0] and np.linalg.norm(x) == pytest.approx(1.0)
-    far = np.full((3, 3), 1e-3)  # where steps are long they are made as they are, whatever came before
-    np.testing.assert_allclose(mixing.after(end, far), (end + far) / np.linalg.norm(end + far))
+def test_a_secant_ends_where_the_steps_lead() -> None:
+    """Steps that halve along a line end at once; steps that hardly shrink lead no more than once as far again."""
+    end, way = np.full((3, 3), 1 / 3), 1e-5 * np.arange(9).reshape(3, 3)
+    (first, step), (x, later) = ((end + way, -0.5 * way), (end + 0.5 * way, -0.25 * way))
+    np.testing.assert_allclose(x + _secant(x, later, first, step), end, atol=1e-18)
+    slow = _secant(end, -0.99 * way, end + way, -way)
+    np.testing.assert_allclose(slow, -(0.99 + 0.99) * way, atol=1e-18)
+    np.testing.assert_allclose(_secant(x, later, first, later), later)  # 0/0
 
 
 def test_how_weights_fall() -> None:

@@ -13,6 +13,7 @@ from trimlearn.geometry.mosaic import placement
 from trimlearn.geometry.mosaic.layout import HorizonError
 from trimlearn.geometry.mosaic.mosaic import Mosaic
 from trimlearn.geometry.mosaic.stitch import stitch, stitch_files
+from trimlearn.geometry.panorama.overlaps import PLENTY
 
 SIZE, FOCAL = (260, 200), 260.0
 
@@ -348,19 +349,16 @@ def test_progress_is_told(three: list[np.ndarray], capsys: pytest.CaptureFixture
     assert [line.split()[0] for line in said.err.splitlines()] == ["reading", "matching", "fitting", "blending"]
 
 
-@pytest.mark.parametrize(
-    ("name", "least", "width", "surface"), [("river", 200, 2000, "cylinder"), ("roofs", 150, 1000, "plane")]
-)
-def test_the_papers_pair_and_one_with_parallax(
-    data_home: Path, name: str, least: int, width: int, surface: str
-) -> None:
+@pytest.mark.filterwarnings("ignore:.*second plane")  # of roofs, seen from two places, there are two
+@pytest.mark.parametrize(("name", "width", "surface"), [("river", 2000, "cylinder"), ("roofs", 1000, "plane")])
+def test_the_papers_pair_and_one_with_parallax(data_home: Path, name: str, width: int, surface: str) -> None:
     folder = data_home / "vlfeat"
     if not folder.is_dir():
         pytest.skip(f"no {folder}")
     files = [folder / f"{name}1.jpg", folder / f"{name}2.jpg"]
     assert stitch(files).surface == surface  # the river pair is 113° wide
     mosaic = stitch(files, surface="plane")
-    assert mosaic.pairs is not None and mosaic.pairs.pairs[0].inliers.sum() > least
+    assert mosaic.pairs is not None and mosaic.pairs.pairs[0].inliers.sum() > 2 * PLENTY
     assert width < mosaic.image.shape[1] < 1.5 * width
     for i in (0, 1):
         assert mismatch(mosaic, cv2.imread(str(folder / f"{name}{i + 1}.jpg"))[:, :, ::-1], i) < 12

@@ -70,10 +70,10 @@ class Chance:
 
     def best(self, e2: Floats) -> Significance:
         """The number of matches, taken by their errors, with the smallest NFA. With four there is nothing to test."""
-        order = np.argsort(e2, kind="stable")
-        k = np.cumsum(self.s[order])
+        order = e2.argsort(kind="stable")
+        k = self.s[order].cumsum()
         values = self._log_nfa(k, e2[order])
-        at = int(np.argmin(values))
+        at = int(values.argmin())
         return Significance(float(k[at]), float(e2[order[at]]), float(values[at]))
 
     def off_a_line(
@@ -109,7 +109,9 @@ class Chance:
         constant = log(max(self.n - 4.0, 1.0)) + gammaln(self.n + 1.0) - log(24.0)
         kept = np.maximum(k - 4.0, 0.5)
         tests = constant - gammaln(kept + 1.0) - gammaln(np.maximum(self.n - k, 0.0) + 1.0)
-        return np.where(k > 4.5, tests + kept * np.log(self._alpha(e2)), inf)
+        found = tests + kept * np.log(self._alpha(e2))
+        found[k <= 4.5] = inf
+        return np.asarray(found)
 
 
 def no_strip_holds(more: float, points: Floats, width: Any) -> Any:
@@ -121,7 +123,8 @@ def no_strip_holds(more: float, points: Floats, width: Any) -> Any:
     window holds.
     """
     normals, tilt = _normals()
-    across, sides = np.sort(normals @ points), points.max(axis=-1) - points.min(axis=-1)
+    across, sides = normals @ points, points.max(axis=-1) - points.min(axis=-1)
+    across.sort()
     longest, many = np.hypot(sides[..., 0], sides[..., 1]), int(more)
     apart = across[..., many:] - across[..., : points.shape[-1] - many]
     return apart.min(axis=(-2, -1), initial=inf) > 2.0 * width + tilt * longest

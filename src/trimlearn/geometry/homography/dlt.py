@@ -10,6 +10,7 @@ from scipy.linalg.lapack import dsyev  # of 9 × 9 in a third of the time of num
 from trimlearn.geometry.homography.points import Floats, PointPairs
 
 SIX = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))  # the entries of a symmetric matrix of three rows
+ROWS = np.transpose(SIX)  # and columns
 PLACE = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # which of SIX each entry is
 KINDS = np.array([[0, 4, 1], [4, 0, 2], [1, 2, 3]])  # which factor of `PairMoments` a block of its matrix has; 4: none
 # Which of its sums, SIX for each of four factors, each entry of that matrix is; the 25th is 0.
@@ -48,7 +49,7 @@ class PairMoments:
             return np.full(len(w), np.inf)
         C = ((vectors[:, 1:] / values[1:]) @ vectors[:, 1:].T).reshape(3, 3, 3, 3).swapaxes(1, 2)
         blocks = np.array([C[0, 0] + C[1, 1], 2.0 * C[0, 2], 2.0 * C[1, 2], C[2, 2]])
-        rows, columns = np.transpose(SIX)
+        rows, columns = ROWS
         factors = blocks[:, rows, columns] + (rows != columns) * blocks[:, columns, rows]
         return np.asarray(0.5 * factors.ravel() @ self._products[:24])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from math import inf, log
 
 import numpy as np
@@ -37,7 +38,7 @@ def rival_matches(pairs: PointPairs, e2: Floats, limit: float, chance: Chance, d
     their own noise from the homography found, as it is else the same one, and beyond WIDE, as lenses do so much.
     ``drawn``: the samples that the search took.
     """
-    rows = np.flatnonzero(e2 > limit**2)
+    rows = (e2 > limit**2).nonzero()[0]
     others = float(chance.s[rows].sum())
     kept = chance.n - others
     if kept <= 4.5 or others < max(RIVAL * kept, 5.0):  # four matches always agree
@@ -61,7 +62,8 @@ def rival_matches(pairs: PointPairs, e2: Floats, limit: float, chance: Chance, d
 def _promising(pairs: PointPairs, rows: Ints, chance: Chance, count: int, share: float) -> bool:
     """Whether one of a ``count`` of samples of these rows explains a good part of this ``share`` of them, and more than
     chance would: a glance at a few, which costs little where there is nothing."""
-    places = np.sort(np.random.default_rng(SEED).integers(len(rows), size=(4, count)), axis=0)
+    places = (_drawn(count) * len(rows)).astype(np.int64)
+    places.sort(axis=0)
     H = four_point(pairs.normalised, rows[places[:, (places[1:] != places[:-1]).all(axis=0)].T])
     if not len(H):
         return False
@@ -73,6 +75,12 @@ def _promising(pairs: PointPairs, rows: Ints, chance: Chance, count: int, share:
     e2 = squared_errors(H, few)
     best = apart.best(e2[np.argmax(score.scores(e2, apart.s))])
     return best.log_nfa <= log(CERTAIN) and best.k >= ROUGH * share * apart.n
+
+
+@cache
+def _drawn(count: int) -> Floats:
+    """Uniform numbers (4, count), the same for the same matches."""
+    return np.random.default_rng(SEED).random((4, count))
 
 
 def uncertainty(H: Floats, pairs: PointPairs, inliers: Bools, chance: Chance, noise: MatchNoise) -> float:

@@ -31,7 +31,7 @@ def four_point(pairs: PointPairs, samples: Ints, thin: float = THIN, most: int |
     """
     both = pairs.both[:, :2].take(samples.T, axis=2)  # image, coordinate, which of four, sample
     areas = _areas(both)
-    good = np.flatnonzero(_one_side(areas) & _fat(areas, thin))[:most]
+    good = (_one_side(areas) & _fat(areas, thin)).nonzero()[0][:most]
     (x, y), (u, v) = both[:, :, :3].take(good, axis=3)
     lam, mu = areas.take(good, axis=2)
     (x1, x2), (y1, y2) = (a.take(NEXT, axis=0) for a in (x, y))

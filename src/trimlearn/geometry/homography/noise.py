@@ -65,10 +65,10 @@ def noise_of(e2: Floats, chance: Chance, start: MatchNoise | None = None, limit:
         e2, chance = e2[::step], chance.among(slice(None, None, step))
     wide, least = (WIDE * chance.side) ** 2, (EXACT * chance.side) ** 2
     near = e2[e2 < wide]
-    v = 2.0 * start.scale**2 if start is not None else _first(near, limit or chance.best(e2).e2)  # the mean of e²
-    if v is None or not len(near):
+    start = start or _first(near, limit or chance.best(e2).e2)
+    if start is None or not len(near):
         return MatchNoise(least**0.5)
-    v, share, total = max(v, 2.0 * least), 0.5 if start is None else start.share, 0.0
+    v, share, total = max(2.0 * start.scale**2, 2.0 * least), start.share, 0.0  # v: the mean of e²
     for _ in range(ROUNDS):
         p = np.exp(near * (-1.0 / v))
         p /= p + (1.0 - share) * v / (share * wide)
@@ -84,10 +84,14 @@ def _possible(share: float) -> float:
     return min(max(share, RARE), 1.0 - RARE)
 
 
-def _first(near: Floats, limit: float) -> float | None:
+def _first(near: Floats, limit: float) -> MatchNoise | None:
     """By the median of what is within the limit, less the four smallest; None where there is no more."""
-    inner = np.sort(near[near <= limit])[4:]
-    return float(ordered_quantile(inner, 0.5)) / log(2.0) if len(inner) else None
+    inner = near[near <= limit]
+    if len(inner) <= 4:
+        return None
+    inner.sort()
+    variance = 0.5 * float(ordered_quantile(inner[4:], 0.5)) / log(2.0)
+    return MatchNoise(variance**0.5, share=_possible(len(inner) / len(near)))
 
 
 def noise_of_kept(errors: Floats, w: Floats) -> MatchNoise:

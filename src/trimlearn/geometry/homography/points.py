@@ -37,10 +37,11 @@ FAR = 3e4  # extents from the origin, where rounding in H⁻¹ moves a point of 
 HUGE = 1e60  # a bound: in float64 the products of five coordinates, as in squared errors, stay below 10³⁰⁸
 CORE = (0.05, 0.95)  # quantiles that give the extent: up to 5 % of wild points on each side do not stretch it
 CELL = 0.01  # of the side: matches nearer than that in both images count as one, since copies are no support (a choice)
+PRIME = 1009.0  # more than cells a side, except for wild points: cells are told apart by one number, if it can be
 ENOUGH = 4096  # matches that tell where the others are, and how far apart: a limit on time
 GLANCE = 16  # matches among which four distinct points are looked for before all are: a limit on time
 FLAT = 1e-7  # relative singular value: √(2⁻⁵²) = 1.5·10⁻⁸ is what rounding leaves of points on a line; some room above
-BROAD = 1e-10  # det/trace² of a matrix of squares: rounding, 10⁻¹⁶, spoils a millionth of it; FLAT² is 10⁻¹⁴
+BROAD = 1e-10  # det/trace² of a matrix of squares, which tells most sets: rounding, 10⁻¹⁶, spoils a millionth of it
 
 
 @final
@@ -78,7 +79,7 @@ class PointPairs:
     @cached_property
     def areas(self) -> tuple[float, float]:
         """Square pixels over which the points of either image spread: what a random match may hit."""
-        (width, height), (others_width, others_height) = (extent.tolist() for extent in self.extents)
+        (width, height), (others_width, others_height) = self.extents.tolist()
         return width * height, others_width * others_height
 
     @cached_property
@@ -92,24 +93,24 @@ class PointPairs:
         return ordered_quantile(self._ordered, 0.5)
 
     @cached_property
-    def extents(self) -> tuple[Floats, Floats]:
-        """Width and height of what the points of either image cover: by the quantiles of CORE."""
+    def extents(self) -> Floats:
+        """Width and height of what the points of either image cover (2, 2): by the quantiles of CORE."""
         low, high = (ordered_quantile(self._ordered, share) for share in CORE)
         sides = (high - low) / (CORE[1] - CORE[0])
         if not sides.all():
             sides = np.where(sides > 0, sides, np.maximum(np.ptp(self.both[:, :2], axis=2), np.finfo(np.float64).tiny))
-        return sides[0], sides[1]
+        return np.asarray(sides)
 
     @cached_property
     def cell_shares(self) -> Floats:
         """s: 1 over the number of matches in the same cell. A cluster of near copies is no more support than one."""
-        points, side = self.both[:, :2].reshape(4, -1), CELL * np.concatenate(self.extents)[:, None]
+        points, side = self.both[:, :2].reshape(4, -1), CELL * self.extents.reshape(4, 1)
         cells = np.floor((points - points.min(axis=1, keepdims=True)) / side)
-        hashes = row_hashes(cells.T)
-        ordered = np.sort(hashes)
-        if not np.any(ordered[1:] == ordered[:-1]):  # as for most matches that are few, in half of the time
+        a, b, c, d = cells
+        ordered = np.sort(((a * PRIME + b) * PRIME + c) * PRIME + d)
+        if (ordered[1:] != ordered[:-1]).all():  # as for most matches that are few, in a third of the time
             return np.ones(len(self))
-        _, where, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+        _, where, counts = np.unique(row_hashes(cells.T), return_inverse=True, return_counts=True)
         return np.asarray(1.0 / counts[where])
 
     @cached_property
@@ -131,8 +132,8 @@ class PointPairs:
     @cached_property
     def normalised(self) -> PointPairs:
         """The same matches in normalised coordinates."""
-        (a, b), (T1, T2) = self.lifted, self.frames
-        return PointPairs((T1 @ a)[:2].T, (T2 @ b)[:2].T)
+        src, dst = (np.array(self.frames) @ self.both)[:, :2].swapaxes(1, 2)
+        return PointPairs(src, dst)
 
     def to_pixels(self, H: Floats) -> Floats:
         """T₂⁻¹ H T₁ for one H between normalised points, or for each of many."""
@@ -219,9 +220,9 @@ class SortedPairs:
 
 def sort_pairs(pairs: PointPairs) -> SortedPairs:
     """In an order of their own: what follows does not depend on the one the matches came in."""
-    order = np.argsort(pairs.src[:, 0])
+    order = pairs.src[:, 0].argsort()
     x = pairs.src[order, 0]
-    if np.all(x[1:] > x[:-1]):  # as where corners are found to a part of a pixel: the rest need not be compared
+    if (x[1:] > x[:-1]).all():  # as where corners are found to a part of a pixel: the rest need not be compared
         ordered = pairs[order]
         return SortedPairs(order, ordered, ordered, slice(None))
     rows, _, where = distinct_rows(np.hstack([pairs.src, pairs.dst]))
@@ -243,14 +244,19 @@ def scaled(H: Floats) -> Floats:
 
 def check_spread(pairs: PointPairs) -> None:
     """ValueError unless either image has four distinct points that are not all on a line."""
-    for k, (name, points) in enumerate((("src", pairs.src), ("dst", pairs.dst))):
-        some = {(x, y) for x, y in points[:GLANCE].tolist()}
-        if len(some) < 4 and (count := len(distinct_rows(points)[0])) < 4:
+    points = pairs.both[:, :2]
+    away = points - points.sum(axis=2, keepdims=True) / len(pairs)
+    squares = (away @ away.swapaxes(1, 2)).reshape(2, 4).tolist()
+    far = (np.abs(pairs.middle).max(axis=1) > FAR * pairs.extents.max(axis=1)).tolist()  # one is not enough
+    for k, (name, own) in enumerate((("src", pairs.src), ("dst", pairs.dst))):
+        some = {(x, y) for x, y in own[:GLANCE].tolist()}
+        if len(some) < 4 and (count := len(distinct_rows(own)[0])) < 4:
             have = f"{len(pairs)} distinct matches, with {count} distinct points in {name}"
             raise ValueError(f"src and dst hold {have}; a homography needs at least 4: give more matches.")
-        if np.abs(pairs.middle[k]).max() > FAR * pairs.extents[k].max():  # one wild point is not enough
+        if far[k]:
             raise ValueError(f"{name} lies too far from the origin for its extent; subtract an offset from its points.")
-        if _is_on_a_line(*pairs.both[k, :2]):
+        xx, xy, _, yy = squares[k]
+        if xx * yy - xy * xy <= BROAD * (xx + yy) ** 2 and _is_on_a_line(*away[k]):
             raise ValueError(f"{name}: all points are on a line, which fixes no homography; give others as well.")
 
 
@@ -258,17 +264,14 @@ def _is_on_a_line(x: Floats, y: Floats) -> bool:
     """Whether the smaller singular value of points about their mean is no more than FLAT times the larger one.
 
     Through the triangle (1 a; 0 b) of Gram and Schmidt, which keeps the digits that a matrix of squares would lose: the
-    product of its singular values is b, the sum of their squares 1 + a² + b². A matrix of squares tells most sets.
+    product of its singular values is b, the sum of their squares 1 + a² + b².
     """
-    x, y = x - x.sum() / len(x), y - y.sum() / len(y)
-    xx, xy, yy = float(x @ x), float(x @ y), float(y @ y)
-    if xx * yy - xy * xy > BROAD * (xx + yy) ** 2:
-        return False
-    if yy > xx:
-        x, y, xx = y, x, yy
+    if y @ y > x @ x:
+        x, y = y, x
+    xx = float(x @ x)
     if xx == 0.0:
         return True
-    slope = xy / xx
+    slope = float(x @ y) / xx
     off = y - slope * x
     b = (float(off @ off) / xx) ** 0.5
     squares: float = 1.0 + slope**2 + b**2

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dgelsy, dgesv  # of 9 × 9 and less in a tenth to a fifth of the time of numpy.linalg
+from scipy.linalg.lapack import dgesv  # of 9 × 9 and less in a tenth to a fifth of the time of numpy.linalg
 
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.dlt import PLACE, SIX
@@ -25,14 +26,12 @@ FEW = 4096  # matches that the first rounds are made with: a limit on time
 # Of new weights at most: a limit on time. From an estimate by FEW matches one step with all is as good as many (Bickel
 # 1975, one-step estimates); here two.
 ROUNDS = (60, 2)
-SETTLED = 5e-7  # a step of x, of norm 1, that is none: 5·10⁻⁴ pixels in an image of 1000
+SETTLED = 1e-6  # a way of x, of norm 1, that is none: 10⁻³ pixels in an image of 1000
+TINY = 4e-30  # squared length of a difference of steps that is rounding: that of nine numbers, 9 · 2⁻⁵²
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
 # A step of x, 0.3 pixels in an image of 1000, from which on steps are Newton's, if no more than LONGER times as long as
-# those of Gauss and Newton, and mixed: less than noise, and more than what Student's weights make of it (choices).
+# those of Gauss and Newton: less than noise, and more than what Student's weights make of it (choices).
 NEAR, LONGER = 3e-4, 2.0
-FLAT = 2e-15  # relative length of a difference of steps that is rounding: that of nine numbers, 9 · 2⁻⁵²
-WORK = 64  # numbers that LAPACK works with: for three columns it asks for 13 at least
-MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker and Ni have for small problems
 KRONECKER = (6 * PLACE[:, None, :, None] + PLACE[:, None]).reshape(9, 9)  # of 6 × 6 numbers each entry of C ⊗ aaᵀ
 MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow
 
@@ -54,54 +53,42 @@ def _settled(
     H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, noise: MatchNoise | None, rounds: int
 ) -> tuple[Floats, MatchNoise | None]:
     x, points = pairs.to_normalised(H), pairs.normalised
-    squares, mixing = _products(points.lifted[0]), _Mixing()
+    squares = _products(points.lifted[0])
     at, before, near, cells = _misses(x, pairs), 0.0, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
+    last: tuple[Floats, Floats] | None = None  # x and its step
     for k in range(rounds):
         noise = noise_of(at.e2, chance, noise)
         w, fall = _weights(at.e2, noise, threshold)
         if np.count_nonzero(w) < 4:
             break
         before_near, near = near, w > 0
-        if k < STEADY and (k == 0 or np.any(near != before_near)):
+        if k < STEADY and (k == 0 or (near != before_near).any()):
             cells = _cells(points.both[0, :2], near)
         shares = _shares(cells, at.r, w)
         w, fall = w * shares, fall * shares
         step = _step(x, at, w, fall, points.both, squares)
-        new, size = mixing.after(x, step), float(np.abs(step).max())
-        if size * (min(size / before, 1.0) if before else 1.0) <= SETTLED:  # so long is the next, as they shrink alike
+        size = float(np.abs(step).max())
+        new = x + (_secant(x, step, *last) if last and size <= min(NEAR, before) else step)
+        new /= np.vdot(new, new) ** 0.5
+        if size * size <= SETTLED * (before - size):  # all that follow are no longer together, as they shrink alike
             x = new
             break
         after = _misses(new, pairs)
         if not w[near] @ after.e2[near] <= WORSE * (w[near] @ at.e2[near]):
             break
-        x, at, before = new, after, size
+        last, x, at, before = (x, step), new, after, size
     return pairs.to_pixels(x), noise
 
 
-@final
-class _Mixing:
-    """Anderson's (1965) mixing, which takes the place of x + step once there are earlier ones to learn from.
+def _secant(x: Floats, step: Floats, earlier: Floats, its_step: Floats) -> Floats:
+    """Where steps that fall by a constant factor, from ``earlier`` on, would end: Anderson's (1965) mixing of two.
 
-    New noise, and new shares of neighbours, at every step make these a sequence that falls by a constant factor, ½ say;
-    the last few tell where it ends (Walker and Ni 2011).
+    New noise, and new shares of neighbours, at every step make these such a sequence (Walker and Ni 2011). A factor of
+    ½ leads once as far again as the last step did, and no step is longer: a slower fall may be none.
     """
-
-    def __init__(self) -> None:
-        self._past: list[Floats] = []  # x and its step, as rows
-
-    def after(self, x: Floats, step: Floats) -> Floats:
-        """Where to go from x, of norm 1 again."""
-        now = np.array([x.ravel(), step.ravel()])
-        square, new = now[1] @ now[1], now[0] + now[1]
-        if square > NEAR**2 or (self._past and square > self._past[-1][1] @ self._past[-1][1]):
-            self._past.clear()  # not near the end yet: a leap could end elsewhere
-        if self._past:
-            moved = now - self._past  # x, and the step, since each of the earlier ones
-            pivots = np.zeros(len(moved), np.int32)
-            share = dgelsy(moved[:, 1].T, now[1], pivots, FLAT, WORK)[1][: len(moved)]
-            new -= share @ moved.sum(axis=1)
-        self._past = [*self._past[-MEMORY + 1 :], now]
-        return np.asarray(new / (new @ new) ** 0.5).reshape(3, 3)
+    turned = step - its_step
+    further = np.vdot(turned, step) / max(np.vdot(turned, turned), TINY)
+    return np.asarray(step - min(max(further, -1.0), 1.0) * (x - earlier + turned))
 
 
 def _weights(e2: Floats, noise: MatchNoise, threshold: float | None) -> tuple[Floats, Floats]:
@@ -136,7 +123,6 @@ def _shares(cells: Ints, r: Floats, w: Floats) -> Floats:
     its cell. E(Σwr)² − Σ(wr)² = τ²((Σw)² − Σw²) over a cell estimates τ².
     """
     tiny = float(np.finfo(np.float64).tiny)
-    r = np.where(w > 0, r, 0.0)  # what has no say may be infinite
     moved = w * r
     total, *sums = (np.bincount(cells, part) for part in (w, *moved))
     together = max(float(total @ total - w @ w), tiny)
@@ -189,8 +175,9 @@ def _misses(x: Floats, pairs: PointPairs) -> _Misses:
         n11, n12, n22 = n11 * w2, n12 * w2, n22 * w2
         k1, k2 = n11 * u + n12 * v, n12 * u + n22 * v
         curvature = np.array([n11, n12, -k1, n22, -k2, u * k1 + v * k2])
-    if not np.isfinite(e2[np.argmax(e2)]):
-        curvature[:, ~np.isfinite(e2)], slope[..., ~np.isfinite(e2)] = 0.0, 0.0
+    if e2.max() == inf:  # such a match has no say
+        for part in (r, curvature, slope):
+            part[..., e2 == inf] = 0.0
     return _Misses(e2, r, curvature, slope, G)
 
 

@@ -102,10 +102,11 @@ class SampleSearch:
         self._rng = np.random.default_rng(seed)
         self._moments = PairMoments(pairs.normalised)
         self._guided = pairs.scores is not None
-        self._order = np.arange(len(pairs)) if pairs.scores is None else np.argsort(-pairs.scores, kind="stable")
-        self._mass = np.cumsum(self.chance.s[self._order])  # matches by score: how many cells up to here
+        self._order = np.arange(len(pairs)) if pairs.scores is None else (-pairs.scores).argsort(kind="stable")
+        self._mass = self.chance.s[self._order].cumsum()  # matches by score: how many cells up to here
         self._alone = self._mass[-1] == len(pairs)  # each in a cell of its own: that many matches
-        self._inside = np.zeros(PREFIXES, dtype=np.int64)  # samples by the prefix that holds all four
+        self._ends = np.arange(1, PREFIXES + 1) * len(pairs) // PREFIXES if self._guided else np.array([len(pairs)])
+        self._inside = np.zeros(len(self._ends), dtype=np.int64)  # samples of the matches up to each of these
         self._glance, self._subset = self._some()
 
     def _some(self) -> tuple[PointPairs, PointPairs]:
@@ -201,10 +202,10 @@ class SampleSearch:
             reach[:guided] = ((self.drawn + 2.0 * np.arange(1, guided + 1)) / limit) ** 0.25
         cells = self._rng.random((4, count)) * reach * self._mass[-1]
         places = cells.astype(np.int64) if self._alone else np.searchsorted(self._mass, cells, side="right")
-        places = np.sort(np.minimum(places, len(self._mass) - 1), axis=0)
+        places = np.minimum(places, len(self._mass) - 1)
+        places.sort(axis=0)
         places = places[:, (places[1:] != places[:-1]).all(axis=0)]
-        prefix = np.minimum(places[3] * PREFIXES // len(self._mass), PREFIXES - 1)
-        self._inside += np.bincount(prefix, minlength=PREFIXES)
+        self._inside += (places[3] < self._ends[:, None]).sum(axis=1)
         self.drawn += count
         return np.asarray(self._order[places.T])
 
@@ -216,10 +217,9 @@ class SampleSearch:
             return inf
         hit = self.chance.s * (found.e2 <= min(found.significance.e2, self.score.high))  # what the score counts
         times = 1 if self._is_settled() and hit.sum() > MEAGRE else REPEATED
-        edges = np.arange(1, PREFIXES + 1) * len(self._mass) // PREFIXES - 1
-        shares, searched = np.cumsum(hit[self._order])[edges] / self._mass[edges], np.cumsum(self._inside)
-        tested = range(PREFIXES) if self._guided else (PREFIXES - 1,)
-        lacking = float(min(times * samples_needed(shares[i], probability) - searched[i] for i in tested))
+        shares = (hit[self._order].cumsum() / self._mass)[self._ends - 1].tolist()
+        asked = (times * samples_needed(share, probability) for share in shares)
+        lacking = min(a - searched for a, searched in zip(asked, self._inside.tolist(), strict=True))
         return inf if times > 1 and lacking > 0 else lacking
 
     def _is_settled(self) -> bool:
@@ -235,7 +235,7 @@ class SampleSearch:
     def _is_plain_from(self, H: Floats) -> bool:
         """Whether the best that need be looked for is near H: DLT on what H explains, weighed alike, since a sample of
         four magnifies its noise, and then concentration as long as that leads up, if weights matter."""
-        e2 = self._scored(H)[1]
+        e2 = one_way_errors(self.pairs.to_pixels(H), self.pairs)
         first = self.chance.best(e2)
         if not self._is_plain(first):
             return False
@@ -267,7 +267,7 @@ class SampleSearch:
             return False
         if self.best is not self._sharp[0]:
             e2, (k, limit, _) = self.best.e2, self.best.significance
-            spread = self._moments.leverages(np.where(e2 <= limit, self.chance.s, 0.0))
+            spread = self._moments.leverages(self.chance.s * (e2 <= limit))
             if k >= PLAIN * self.chance.n:
                 spread = spread[e2 <= max(limit, self.best.noise.threshold**2) * np.square(1.0 + np.sqrt(spread))]
             self._sharp = self.best, bool(spread.max() <= SHARP)
@@ -367,4 +367,4 @@ def _all_fours(n: int) -> Ints:
 
 def _top(values: Floats, count: int) -> Ints:
     """The places of the largest values, largest first."""
-    return np.argsort(-values, kind="stable")[:count]
+    return (-values).argsort(kind="stable")[:count]

@@ -86,6 +86,8 @@ def _best_tree(scene: Scene, steps: Floats, make: Callable[[Floats], L], seed: i
 def _trees(scene: Scene, seed: int) -> list[list[int]]:
     """Different trees: that of most inliers, and random ones in which a pair of many inliers is likely."""
     rng, inliers = np.random.default_rng(seed), scene.inliers
+    if len(inliers) < scene.matches.images:  # there is one
+        return [list(range(len(inliers)))]
     noises = [np.zeros(len(inliers)), *(rng.gumbel(size=len(inliers)) for _ in range(TREES))]
     found = [spanning_tree(scene.edges, scene.matches.images, np.log1p(inliers) + noise) for noise in noises]
     different: dict[frozenset[int], list[int]] = {}

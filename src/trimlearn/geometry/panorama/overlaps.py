@@ -18,9 +18,9 @@ from trimlearn.geometry.panorama.trees import components
 __all__ = ["find_overlaps"]
 
 # Pixels of a photograph in which features are looked for first: a limit on time, of which SIFT is the greatest part. Of
-# 32 warped photographs of half a megapixel homographies are then 0.005 px off, by features of all pixels 0.022, in less
-# than a third of the time; with 50,000 pixels 0.009 px (benchmarks/calibration/overlaps.py).
-QUICK = 150_000
+# 32 warped photographs of half a megapixel homographies are then 0.006 px off, by features of all pixels 0.022, in a
+# fifth of the time; with 150,000 pixels 0.005 px, with 50,000 0.009 (benchmarks/calibration/overlaps.py).
+QUICK = 100_000
 PLENTY = 50  # inliers that a pair must have to be certain: six times what makes an overlap (a choice)
 RATIO = 0.8  # of `match_pairs`: Lowe's
 WINDOW = 21  # pixels a side that are compared, OpenCV's; with 11 homographies are 0.009 px off, with 31 0.004 (ibid.)
