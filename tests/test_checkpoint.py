@@ -20,6 +20,7 @@ from killing import kill_when_ready
 from trimlearn import Checkpoint, Problem, Solution, Status, solve
 from trimlearn._utils.arrays import to_numpy
 from trimlearn.checkpoint.run import FORMAT
+from trimlearn.engines import LocalEngine
 from trimlearn.losses import Huber, LeastSquares, Logistic, Softmax
 from trimlearn.regularizers import L1, ElasticNet, Ridge
 from trimlearn.smart import alternating, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg
@@ -132,6 +133,20 @@ def test_an_interruption_may_come_twice(tmp_path: Path) -> None:
     interrupted(path, 3, PROBLEM, svrg())
     interrupted(path, 2, PROBLEM, svrg())
     assert_same(solve(PROBLEM, svrg(), checkpoint=path, **KW), solve(PROBLEM, svrg(), **KW))
+
+
+def test_the_mean_of_the_duals_is_the_one_that_was_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Summed anew, in another order, it may be another by rounding."""
+    undisturbed, path = solve(PROBLEM, svrg(), **KW), tmp_path / "run.npz"
+    interrupted(path, 4, PROBLEM, svrg())
+    real, off = LocalEngine.mean_duals, [1 + 1e-9]
+
+    def summed(self: LocalEngine) -> Any:
+        return real(self) * (off.pop() if off else 1.0)
+
+    monkeypatch.setattr(LocalEngine, "mean_duals", summed)
+    assert_same(solve(PROBLEM, svrg(), checkpoint=path, **KW), undisturbed)
+    assert not off
 
 
 def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:

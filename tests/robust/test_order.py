@@ -80,12 +80,18 @@ def test_sums_of_weights_are_compared_up_to_rounding():
         assert weighted_medians(values[:, None], np.array(s))[0] == 5.5
     assert weighted_quantile(np.arange(100.0), np.ones(100), 0.07) == 6.0
     assert shortest_interval(values, np.array([0.1, 0.1, 0.7, 0.1]), 0.8) == (5.0, 6.0)
+    for s, h in (([0.3, 0.2, 0.1, 0.4], 0.1 + 0.2 + 0.3), ([0.1] * 4, 0.1 + 0.1 + 0.1)):  # more than three of s
+        assert hth_smallest(values[None], np.array(s), h)[0, 0] == 6.0
+        assert_array_equal(keep_smallest(values[None], np.array(s), h)[0], [*s[:3], 0.0])
+    s = np.array([0.3, 0.2, 0.1, 0.4])
+    assert_array_equal(keep_smallest(values[None], s, float(np.nextafter(s.sum(), 0.0)))[0], s)
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (7,), (10,), (1, 3), (8, 3), (9, 2)])
 def test_medians_are_those_of_numpy(shape):
-    Z = np.random.default_rng(0).standard_normal(shape).round(1)  # with ties
-    assert_array_equal(medians(Z), np.median(Z, axis=0))
+    Z = np.random.default_rng(0).standard_normal((20, *shape))
+    for sample in (*Z, *Z.round(1)):  # to the bit; and with ties
+        assert_array_equal(medians(sample), np.median(sample, axis=0))
 
 
 def test_a_share_reached_up_to_rounding_is_reached() -> None:

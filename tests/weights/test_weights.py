@@ -187,6 +187,13 @@ def test_a_projection_whose_free_row_weighs_next_to_nothing() -> None:
     w = CappedSimplex(h).prox(v, s)
     assert w[0] == 0
     assert abs(np.sum(s * w) - h) <= 1e-15 * s.sum()
+    s, v = np.array([1.37835629e-10, 2.28050555e-15, 4.23943217e-02]), np.array([2.0, 1.0, 1.0])
+    assert abs(np.sum(s * CappedSimplex(1.3783790953909655e-10).prox(v, s)) - 1.3783790953909655e-10) <= 1e-13
+
+
+def test_a_part_of_a_row_that_is_more_than_rounding_counts() -> None:
+    w = CappedSimplex(0.75 + 1e-10).minimise(np.arange(4.0), np.array([0.5, 0.25, 0.75, 1.0]))
+    np.testing.assert_allclose(w, [1.0, 1.0, 1e-10 / 0.75, 0.0], rtol=1e-5)
 
 
 def test_a_quota_may_exceed_its_group_by_rounding() -> None:
@@ -212,6 +219,7 @@ def test_h_near_an_integer_is_that_integer() -> None:
     assert snap_h(34.4, 43) == 34.4
     assert snap_h(34.00003, 60_000) == 34  # what is rounding grows with the rows
     assert snap_h(34.00003, 43) == 34.00003
+    assert snap_h(2.5 * (1 + 1e-10), 2.5) == 2.5  # all there is, up to rounding
     w = CappedSimplex(3 + 1e-12).minimise(np.arange(5.0))
     np.testing.assert_array_equal(w, [1, 1, 1, 0, 0])
 
@@ -250,6 +258,12 @@ def test_large_values_lose_no_weight() -> None:
     w = CappedSimplex(111.3).prox(v)
     assert abs(w.sum() - 111.3) < 1e-9
     np.testing.assert_allclose(w, naive_prox(v, np.ones(400), 111.3), atol=1e-9)
+
+
+def test_level_is_found_among_values_of_very_different_sizes() -> None:
+    v = 10.0 ** np.linspace(-8, 15, 200)
+    level = CappedSimplex(100.3).level(lambda a: mass(v, np.ones(200), a), v.min() - 1, v.max())
+    assert mass(v, np.ones(200), level) == pytest.approx(100.3, rel=1e-12)
 
 
 @pytest.mark.parametrize("spread", ["normal", "near", "cauchy"])
@@ -424,6 +438,9 @@ def test_contain_sees_each_violation() -> None:
     assert not r1.contain(np.array([1.1, 0.5, 0.4]))
     assert not r1.contain(np.array([1.0, 1.2, -0.2]))
     assert r1.contain(np.array([1.0, 0.0]), np.array([2.0, 1.0]))
+    many = np.full(10_000, 0.5)
+    assert CappedSimplex(5_001).contain(many, tol=1e-3)  # what is rounding grows with the rows
+    assert not CappedSimplex(5_011).contain(many, tol=1e-3)
     groups = GroupCappedSimplex(["a", "a", "b"], {"a": 1, "b": 1})
     assert groups.contain(np.array([0.5, 0.5, 1.0]))
     assert not groups.contain(np.array([1.0, 1.0, 0.0]))

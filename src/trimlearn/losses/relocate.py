@@ -97,7 +97,7 @@ def _doubtful(f: np.ndarray, w: np.ndarray, block: np.ndarray, count: int) -> np
     worst = np.zeros(count)
     np.maximum.at(worst, block[kept], f[kept])
     bad = worst > MISFIT * float(np.mean(f[kept]))
-    return np.flatnonzero((seen > 1) & (bad | (gone >= np.maximum(TRIMMED * seen, 1))))
+    return np.flatnonzero((seen > 1) & (bad | (gone >= TRIMMED * seen)))
 
 
 def _seen(loss: BlockLoss, x: np.ndarray, slot: int, rows: np.ndarray, places: np.ndarray) -> list[np.ndarray]:
@@ -114,7 +114,7 @@ def _fitted(loss: BlockLoss, x: np.ndarray, slot: int, trial: _Trial) -> tuple[n
 
     def total(at: np.ndarray) -> np.ndarray:
         r = loss.residuals(_seen(loss, x, slot, rows, at[owner]), rows)
-        return np.bincount(owner, weights=np.nan_to_num(np.sum(r * r, axis=1), nan=np.inf), minlength=len(at))
+        return np.bincount(owner, weights=np.sum(r * r, axis=1), minlength=len(at))
 
     value = total(places)
     for _ in range(STEPS):
@@ -123,7 +123,7 @@ def _fitted(loss: BlockLoss, x: np.ndarray, slot: int, trial: _Trial) -> tuple[n
         A = sum_by(np.einsum("mka,mkb->mab", J, J).reshape(len(rows), -1), owner, len(places)).reshape(-1, size, size)
         g = sum_by(np.einsum("mka,mk->ma", J, r), owner, len(places))
         A = np.nan_to_num(A + damping[:, None, None] * np.einsum("cii->ci", A)[:, :, None] * np.eye(size))
-        new = places - np.einsum("cab,cb->ca", inverses(A), np.nan_to_num(g))
+        new = places - np.einsum("cab,cb->ca", inverses(A), g)
         found = total(new)
         lower = found < value
         places, value = np.where(lower[:, None], new, places), np.where(lower, found, value)

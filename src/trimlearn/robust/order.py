@@ -109,7 +109,7 @@ def shortest_interval(values: Floats, s: Floats, h: float) -> tuple[float, float
     >>> shortest_interval(np.array([0.0, 5.0, 5.5, 6.0, 20.0]), np.ones(5), 3.0)
     (5.0, 6.0)
     """
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     ends, held = values[order], np.cumsum(s[order])
     last = np.searchsorted(held, held - s[order] + h - ROUNDING * held[-1])
     first = np.flatnonzero(last < len(ends))
