@@ -9,8 +9,8 @@ import numpy as np
 
 from trimlearn._utils.arrays import Floats
 from trimlearn._utils.text import plural
-from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged_cells
-from trimlearn.checks.errors import MISSING, RULES, Writing, typical_errors
+from trimlearn.checks.cell_odds import CellOdds, cell_odds
+from trimlearn.checks.errors import EXCHANGED, MISSING, RULES, Writing, typical_errors
 from trimlearn.checks.findings import CellFindings, WrongCell
 from trimlearn.checks.missing_codes import CODES
 from trimlearn.checks.numbers import NumberColumns
@@ -131,12 +131,11 @@ def _deviating(numbers: NumberColumns, caveats: list[str]) -> list[WrongCell]:
     writings = [Writing.of(x[np.isfinite(x)], bool(numbers.dates[j])) for x, j in zip(X.T, used, strict=True)]
     odds = _without_rows(cell_odds(model, X, cells, writings).beyond(WRONG), X, caveats)
     odds = _without_columns(odds, X, [numbers.names[j] for j in used], caveats)
-    partners = exchanged_cells(model, X, cells, odds)
     found = []
     for k, (i, j) in enumerate(zip(odds.row.tolist(), odds.column.tolist(), strict=True)):
         error, expected = _explained(odds, k, X, float(cells.expected[i, j]), writings[j])
-        if k in partners:
-            error, expected = f"in the place of {numbers.names[used[partners[k]]]}", float(X[i, partners[k]])
+        if error == EXCHANGED:
+            error = f"in the place of {numbers.names[used[odds.partner[k]]]}"
         score = float(np.clip(cells.scores[i, j], -LARGEST, LARGEST))
         at, name = used[j], numbers.names[used[j]]
         value = numbers.shown(at, float(X[i, j]))
