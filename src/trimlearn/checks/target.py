@@ -111,7 +111,14 @@ def judge_target(
     lines = [_telling(design, frame, asked) for design in dict.fromkeys([linear, *unlogged])]
     if asked.may_name_classes and names_classes(lines[0][1], asked.y, seed):
         found = judge_target(
-            table, mended, target, task="classification", pinned=pinned, corrected=corrected, seed=seed, progress=progress
+            table,
+            mended,
+            target,
+            task="classification",
+            pinned=pinned,
+            corrected=corrected,
+            seed=seed,
+            progress=progress,
         )
         return replace(found, caveats=(told_as_classes(asked), *found.caveats))
     if (used := len(lines[0][0].features)) < len(linear.features):
