@@ -138,6 +138,22 @@ def test_of_two_copies_that_differ_the_one_is_wrong_that_a_slip_explains() -> No
     assert found >= 6
 
 
+def test_cells_that_break_a_sum_or_a_product_are_found() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.gamma(3, 100, (200, 3)).round(2), columns=["jan", "feb", "mar"])
+    frame["quarter"] = frame.sum(axis=1).round(2)
+    frame["items"] = rng.integers(1, 30, 200).astype(float)
+    frame["price"] = rng.gamma(4, 5, 200).round(2)
+    frame["amount"] = (frame["items"] * frame["price"]).round(2)
+    assert find_cells(as_table(frame)).cells == ()
+    frame.loc[[5, 70], "quarter"] += [20.0, -31.5]
+    frame.loc[9, "amount"] -= 4.0
+    frame.loc[120, "amount"] += 0.01  # rounding
+    told = {(cell.row, cell.column): (cell.error, cell.expected) for cell in find_cells(as_table(frame)).cells}
+    assert set(told) == {(5, "quarter"), (70, "quarter"), (9, "amount")}
+    assert told[9, "amount"] == ("in other rows it is items × price", frame.loc[9, "amount"] + 4)
+
+
 def test_codes_for_missing_values() -> None:
     frame = related()
     frame.loc[[3, 50], "price"] = -999.0

@@ -26,6 +26,7 @@ SWAPPED = "digits swapped"
 MISSING = "stands for missing"
 MONTH = "day and month swapped"
 EXCHANGED = "in the place of another"
+BREAKS = "in other rows it is "  # what a rule says: "qty × price"
 RULES = (*FACTORS, SWAPPED, MONTH, EXCHANGED)
 DIGITS = 9  # of a number that may be swapped: beyond, floats have rounding errors among them
 STEPS = tuple(float(f"{m}e{k}") for k in range(5, -5, -1) for m in (5, 2, 1))  # 500,000 to 0.0001: people round so
