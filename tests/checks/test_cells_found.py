@@ -98,6 +98,62 @@ def test_swapped_digits_and_exchanged_columns() -> None:
     assert cells[8, "time"].expected == right.loc[8, "time"]
 
 
+def test_columns_exchanged_in_several_rows_are_no_group_of_their_own() -> None:
+    rng = np.random.default_rng(0)
+    n = 300
+    frame = pd.DataFrame({"lat": rng.normal(47, 0.5, n).round(4), "lon": rng.normal(8, 0.8, n).round(4)})
+    frame["height"] = rng.normal(500, 90, n).round()
+    frame.loc[[5, 80, 200], ["lat", "lon"]] = frame.loc[[5, 80, 200], ["lon", "lat"]].to_numpy()
+    cells = find_cells(as_table(frame)).cells
+    assert {(cell.row, cell.column) for cell in cells} == {(i, c) for i in (5, 80, 200) for c in ("lat", "lon")}
+    assert {cell.error for cell in cells} == {"in the place of lon", "in the place of lat"}
+
+
+def test_beside_a_wrong_cell_right_ones_of_the_same_sum_are_left_alone() -> None:
+    found = false = 0
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame(rng.normal(100, 15, (60, 2)).round(1), columns=["a", "b"])
+        frame["sum"] = frame["a"] + frame["b"]
+        assert len(find_cells(as_table(frame)).cells) <= 1
+        frame.loc[[4, 30, 50], "b"] *= [10, 0.1, 1.5]
+        told = {(cell.row, cell.column) for cell in find_cells(as_table(frame)).cells}
+        found += len(told & {(4, "b"), (30, "b"), (50, "b")})
+        false += len(told - {(4, "b"), (30, "b"), (50, "b")})
+    assert found >= 8
+    assert false <= 2
+
+
+def test_of_two_copies_that_differ_the_one_is_wrong_that_a_slip_explains() -> None:
+    found = 0
+    for k, column in enumerate(["net", "gross"] * 4):
+        rng = np.random.default_rng(k)
+        net = rng.uniform(100, 900, 80).round(2)
+        frame = pd.DataFrame({"net": net, "gross": (1.19 * net).round(2), "noise": rng.normal(size=80).round(2)})
+        digits = f"{frame.loc[7, column]:.2f}"
+        frame.loc[7, column] = float(digits[1::-1] + digits[2:])
+        told = [(cell.row, cell.column) for cell in find_cells(as_table(frame)).cells]
+        assert len(told) <= 1
+        found += told == [(7, column)]
+    assert found >= 6
+
+
+def test_cells_that_break_a_sum_or_a_product_are_found() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.gamma(3, 100, (200, 3)).round(2), columns=["jan", "feb", "mar"])
+    frame["quarter"] = frame.sum(axis=1).round(2)
+    frame["items"] = rng.integers(1, 30, 200).astype(float)
+    frame["price"] = rng.gamma(4, 5, 200).round(2)
+    frame["amount"] = (frame["items"] * frame["price"]).round(2)
+    assert find_cells(as_table(frame)).cells == ()
+    frame.loc[[5, 70], "quarter"] += [20.0, -31.5]
+    frame.loc[9, "amount"] -= 4.0
+    frame.loc[120, "amount"] += 0.01  # rounding
+    told = {(cell.row, cell.column): (cell.error, cell.expected) for cell in find_cells(as_table(frame)).cells}
+    assert set(told) == {(5, "quarter"), (70, "quarter"), (9, "amount")}
+    assert told[9, "amount"] == ("in other rows it is items × price", frame.loc[9, "amount"] + 4)
+
+
 def test_codes_for_missing_values() -> None:
     frame = related()
     frame.loc[[3, 50], "price"] = -999.0

@@ -101,6 +101,19 @@ def test_the_headline_says_shares_counts_and_agreement():
     )
 
 
+def test_wrong_rows_that_stand_close_together_are_told() -> None:
+    def told(rows: list[int]) -> list[str]:
+        cells = tuple(WrongCell(row, "Price", 1.0, 2.0, 5.0, 0.9) for row in rows)
+        parts = made_up.parts(wrong=cells)
+        steps = next_steps(parts, count_findings(parts, find_suspects(parts)))
+        return [step for step in steps if "close together" in step]
+
+    assert told([1, *range(20, 29), made_up.N - 1]) == [
+        "9 of the 11 rows that look wrong stand close together, line 22 to line 30: what happened there?"
+    ]
+    assert told(list(range(0, made_up.N, 4))) == []
+
+
 @pytest.mark.parametrize(
     ("flagged", "wrong", "first"),
     [

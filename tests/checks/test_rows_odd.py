@@ -99,4 +99,4 @@ def test_a_machine_switched_off_is_a_group_and_no_error() -> None:
     frame.iloc[399] = [-20.0, 20.0, -20.0, 20.0]
     found = odd_rows(as_table(frame), frame)
     assert {399} <= {row.row for row in found.odd} and len({row.row for row in found.odd} & set(off)) <= 3
-    assert any("lie close together" in caveat for caveat in found.caveats)
+    assert any("lie close together" in caveat and " there, " in caveat for caveat in found.caveats)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from trimlearn.checks.target import judge_target
+from trimlearn.checks.target_linear import names_classes
 from trimlearn.tables.table import Column, Kind, Table
 
 N = 160
@@ -116,6 +117,27 @@ def test_numbers_that_may_be_classes_are_named() -> None:
     assert any("task classification" in caveat for caveat in judge_target(table(frame), frame, "y").caveats)
     found = judge_target(table(frame), frame, "y", task="classification")
     assert found.classes == ("1", "2", "3")
+
+
+def test_numbers_of_classes_are_judged_as_classes() -> None:
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 4, N)
+    X = rng.normal(size=(N, 2)) + 6 * np.array([[0, 0], [1, 1], [0, 1], [1, 0]])[kind]
+    wrong = np.arange(0, N, 16)
+    kind[wrong] = (kind[wrong] + 1) % 4
+    frame = pd.DataFrame(X, columns=["x1", "x2"]).assign(y=kind + 1.0)
+    found = judge_target(table(frame), frame, "y")
+    assert found.task == "classification" and "taken for the numbers of classes" in found.caveats[0]
+    assert found.flagged[wrong].sum() >= len(wrong) / 2 and found.flagged.sum() == found.flagged[wrong].sum()
+    assert judge_target(table(frame), frame, "y", task="regression").task == "regression"
+
+
+def test_quantities_are_no_names() -> None:
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x, other = rng.normal(size=(2, 200))
+        for y in (np.clip(np.round(3 + x), 1, 5), rng.poisson(np.exp(1 + 0.5 * x)), np.digitize(x, [-2, -1.5, -1])):
+            assert not names_classes(np.column_stack([x, other]), y.astype(float), seed)
 
 
 def test_every_warning_becomes_a_caveat(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,3 +91,12 @@ def test_values_above_empty_cells_are_told(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     gaps = "region,x\n" + "".join(f"{'ab'[k % 2] if rng.random() < 0.4 else ''},{k}\n" for k in range(40))
     assert not any("fill them down" in note for note in read_table(written(tmp_path, gaps)).notes)
+
+
+def test_names_that_are_repeated_below_are_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("kind,x\na,1\nb,2\nkind,x\na,3\nb,4\n")
+    table = read_table(path)
+    assert table.frame["x"].dropna().tolist() == [1, 2, 3, 4] and set(table.frame["kind"].dropna()) == {"a", "b"}
+    assert table.notes[0] == "Line 4 repeats the names of the columns: taken for empty."
+    assert not any(column.unreadable for column in table.columns)

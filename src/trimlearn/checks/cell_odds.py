@@ -14,16 +14,16 @@ experiment. `python -m benchmarks.calibration cell_odds` measures how well the p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from itertools import combinations
+from dataclasses import dataclass, fields, replace
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
+from scipy.stats import norm
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
-from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
+from trimlearn.checks.errors import EXCHANGED, RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
 from trimlearn.robust.cells.tails import Tail
 
@@ -51,13 +51,14 @@ Places = NDArray[np.int16]
 @dataclass(frozen=True)
 class CellOdds:
     """Of the suspected cells (row, column): the probability that each is wrong, the rule that explains it best, −1
-    where none does, and what it was before."""
+    where none does, what it was before, and the column whose value it may have exchanged with, −1 for none."""
 
     row: Ints
     column: Ints
     probability: Floats
     rule: Ints
     truth: Floats
+    partner: Ints
 
     def beyond(self, probability: float) -> CellOdds:
         """Those that are more probably wrong."""
@@ -73,9 +74,17 @@ class _SuspectCells:
     """The cells of a column that may be wrong, (m,), and the candidates for what they were, (c, m)."""
 
     def __init__(
-        self, model: TableModel, x: Floats, z: Floats, known: Flags, cells: TableCells, j: int, writing: Writing
+        self,
+        model: TableModel,
+        x: Floats,
+        z: Floats,
+        known: Flags,
+        cells: TableCells,
+        j: int,
+        writing: Writing,
+        other: Floats,
     ) -> None:
-        """Of column j, with the values x; transformed: z."""
+        """Of column j, with the values x; transformed: z. ``other``: what stands where each may belong, or NaN."""
         column, law = model.columns[j], model.model.laws[j]
         far = np.abs(z - cells.centre[:, j]) > NEAR * law.scale * cells.sigma[:, j]
         far[known] |= writing.reveals(x[known])
@@ -90,12 +99,15 @@ class _SuspectCells:
         self.lawful = law.density(self.off) / sigma  # the density of a right cell that follows its row
         self.heavy = HEAVY.density(self.off) / sigma  # the same with heavy tails
         self.unusual = ~writing.usual(values)  # (m,): written with more decimals than others
-        self.rules, self.truths = np.array(before.rules), before.truths
-        self.z_truths = np.array([column.into(truth) for truth in before.truths])
+        others = max(len(model.columns) - 1, 1)  # with which a cell may be exchanged
+        exchange = np.where(np.isnan(other[rows]), 0.0, 1.0 / others)
+        self.rules = np.array([*before.rules, RULES.index(EXCHANGED)])
+        self.truths = np.vstack([before.truths, np.where(exchange > 0, other[rows], values)])
+        self.z_truths = np.array([column.into(truth) for truth in self.truths])
         self.truth_places = _places(self.z_truths)
-        slopes = np.array([column.slope(truth) for truth in before.truths]) / column.slope(values)
+        slopes = np.array([column.slope(truth) for truth in self.truths]) / column.slope(values)
         # Of the density of a truth, to be that of the cell.
-        self.weights = np.where(np.isfinite(slopes), before.weights * slopes, 0.0)
+        self.weights = np.where(np.isfinite(slopes), np.vstack([before.weights, exchange]) * slopes, 0.0)
         off = (self.z_truths - centre) / sigma
         self.lawful_truths = self.weights * law.density(off) / sigma  # the density of a right cell, weighted
         self.fits = np.abs(off) <= FITS * law.scale  # whether the truth would fit to its row
@@ -115,7 +127,7 @@ class _SuspectCells:
         truths = self.lawful_truths + STRAY * self.weights * curve.at(self.z_truths, self.truth_places)
         for rule, density in zip(self.rules.tolist(), truths, strict=True):
             out[2 + rule] += density
-        out[-1] = WIDE / (np.pi * (WIDE**2 + self.z**2))
+        out[-1] = _wide(self.z)
         return out
 
     def best(self) -> tuple[Ints, Floats]:
@@ -133,13 +145,14 @@ class _SuspectCells:
 
 def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequence[Writing]) -> CellOdds:
     """Which cells of X (n, p), judged as ``cells``, are wrong; ``writings``: how the columns are written."""
-    p = X.shape[1]
+    p, partners = X.shape[1], _partners(model, X, cells)
+    others = np.where(partners >= 0, np.take_along_axis(X, np.maximum(partners, 0), axis=1), np.nan)
     suspects, ordinary = [], []
     for j in range(p):
         x = np.ascontiguousarray(X[:, j])
         known = np.isfinite(x) & (x != model.common[j])
         z = model.columns[j].into(np.where(known, x, np.nan))
-        suspects.append(_SuspectCells(model, x, z, known, cells, j, writings[j]))
+        suspects.append(_SuspectCells(model, x, z, known, cells, j, writings[j], others[:, j]))
         ordinary.append(_places(z[known]))
     wrong = [np.zeros(len(s.rows)) for s in suspects]
     column = np.concatenate([np.full(len(s.rows), j) for j, s in enumerate(suspects)])
@@ -154,7 +167,15 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequenc
         shares = shares.fitted(np.ascontiguousarray(kinds[:, ::some]), column[::some], unusual[::some], counts / some)
         joint = shares.joint(kinds, column, unusual)
         wrong = np.split(joint[2:].sum(axis=0), ends)
-    return _named(suspects, row, column, joint)
+    odds = _named(suspects, row, column, joint, partners[row, column])
+    for j in range(p):
+        odds = _blamed_instead(model, X, cells, odds, j, writings[j])
+    return odds
+
+
+def _wide(z: Floats) -> Floats:
+    """The density of a cell that is wrong by no rule."""
+    return np.asarray(WIDE / (np.pi * (WIDE**2 + z**2)))
 
 
 @final
@@ -194,7 +215,7 @@ class _Shares:
         return shares
 
 
-def _named(suspects: list[_SuspectCells], row: Ints, column: Ints, joint: Floats) -> CellOdds:
+def _named(suspects: list[_SuspectCells], row: Ints, column: Ints, joint: Floats, partner: Ints) -> CellOdds:
     """Who is wrong, and by which rule."""
     probability = joint[2:].sum(axis=0)
     best = [s.best() for s in suspects]
@@ -202,7 +223,7 @@ def _named(suspects: list[_SuspectCells], row: Ints, column: Ints, joint: Floats
     rule = joint[2:-1].argmax(axis=0)
     at = rule, np.arange(len(row))
     named = fits[at] & (joint[2:-1][at] > CLEAR * probability)
-    return CellOdds(row, column, probability, np.where(named, rule, -1), truths[at])
+    return CellOdds(row, column, probability, np.where(named, rule, -1), truths[at], partner)
 
 
 @final
@@ -236,24 +257,46 @@ def _places(z: Floats) -> Places:
     return np.rint((at + REACH) / STEP).astype(np.int16)
 
 
-def exchanged_cells(model: TableModel, X: Floats, cells: TableCells, odds: CellOdds) -> dict[int, int]:
-    """Of the wrong cells those that fit where another wrong one of their row is, and that one here: the other's column.
+def _blamed_instead(
+    model: TableModel, X: Floats, cells: TableCells, odds: CellOdds, j: int, writing: Writing
+) -> CellOdds:
+    """The cell in column j in the place of the wrong one of the column it goes with most, where that has no rule, and
+    where a rule for j explains the row better: of two copies that differ, either may be wrong."""
+    P = np.abs(model.model.P) / np.sqrt(np.outer(np.diag(model.model.P), np.diag(model.model.P)))
+    np.fill_diagonal(P, 0.0)
+    friend = P.argmax(axis=1)
+    at = np.flatnonzero((odds.probability > CLEAR) & (odds.rule < 0) & (friend[odds.column] == j))
+    if not len(at):
+        return odds
+    rows, was = odds.row[at], odds.column[at]
+    x, without = X[rows, j], X[rows]
+    without[:, j] = np.nan
+    again = model.judge(without)
+    fine = np.isfinite(x) & ~again.mask.any(axis=1)
+    mine = _SuspectCells(model, x, model.columns[j].into(x), fine, again, j, writing, np.full(len(x), np.nan))
+    at, rows, was = at[mine.rows], rows[mine.rows], was[mine.rows]
+    z = np.array([model.columns[k].into(X[i, [k]])[0] for i, k in zip(rows, was, strict=True)])
+    right = norm.pdf(z, again.centre[mine.rows, was], again.sigma[mine.rows, was])  # the other one's, without this
+    believed = norm.pdf(mine.z, cells.centre[rows, j], cells.sigma[rows, j])  # this one's, without the other
+    fits, truths = mine.best()
+    better = fits.any(axis=0) & (mine.lawful_truths.sum(axis=0) * right > _wide(z) * believed)
+    column, rule, truth = odds.column.copy(), odds.rule.copy(), odds.truth.copy()
+    best = fits.argmax(axis=0)
+    column[at[better]], rule[at[better]] = j, best[better]
+    truth[at[better]] = truths[best, np.arange(len(z))][better]
+    return replace(odds, column=column, rule=rule, truth=truth)
 
-    The keys are places in ``odds``. A rule that explains a cell goes first.
-    """
-    found: dict[int, int] = {}
-    unnamed = np.flatnonzero(odds.rule < 0)
-    by_row: dict[int, list[int]] = {}
-    for k in unnamed.tolist():
-        by_row.setdefault(int(odds.row[k]), []).append(k)
-    for i, members in by_row.items():
-        for a, b in combinations(members, 2):
-            j, k = int(odds.column[a]), int(odds.column[b])
-            if _fits(model, cells, i, j, X[i, k]) and _fits(model, cells, i, k, X[i, j]):
-                found |= {a: k, b: j}
-    return found
 
-
-def _fits(model: TableModel, cells: TableCells, i: int, j: int, value: float) -> bool:
-    z = float(model.columns[j].into(np.array([value]))[0])
-    return bool(abs(z - cells.centre[i, j]) <= FITS * model.model.laws[j].scale * cells.sigma[i, j])
+def _partners(model: TableModel, X: Floats, cells: TableCells) -> Ints:
+    """For each cell that is far off the column of another such cell of its row with which it may have been exchanged:
+    each fits where the other stands. −1 for none."""
+    partners = np.full(X.shape, -1)
+    far = np.isfinite(X) & (np.abs(cells.scores) > FITS)
+    reach = FITS * np.array([law.scale for law in model.model.laws]) * cells.sigma
+    for i in np.flatnonzero(far.sum(axis=1) > 1).tolist():
+        at = np.flatnonzero(far[i])
+        moved = np.array([model.columns[j].into(X[i, at]) for j in at])
+        fits = np.abs(moved - cells.centre[i, at, None]) <= reach[i, at, None]
+        both = fits & fits.T
+        partners[i, at] = np.where(both.any(axis=1), at[both.argmax(axis=1)], -1)
+    return partners

@@ -9,13 +9,14 @@ import numpy as np
 
 from trimlearn._utils.arrays import Floats
 from trimlearn._utils.text import plural
-from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged_cells
-from trimlearn.checks.errors import MISSING, RULES, Writing, typical_errors
+from trimlearn.checks.cell_odds import CellOdds, cell_odds
+from trimlearn.checks.errors import BREAKS, EXCHANGED, MISSING, RULES, Writing, typical_errors
 from trimlearn.checks.findings import CellFindings, WrongCell
 from trimlearn.checks.missing_codes import CODES
 from trimlearn.checks.numbers import NumberColumns
 from trimlearn.checks.spelling import misspelt
 from trimlearn.checks.spread import center_and_spread
+from trimlearn.checks.target_rules import BROKEN, CLOSE, COLUMNS, FAR, find_rule
 from trimlearn.robust.cells.table import TableModel, why_left_out
 from trimlearn.tables.table import Table
 
@@ -76,6 +77,7 @@ def find_cells(table: Table, *, exclude: Sequence[str] = (), keep: Iterable[tupl
         caveats.append(f"{len(table.frame)} rows are too few to tell which numbers are wrong.")
     else:
         cells += _deviating(numbers, caveats)
+        cells += _breaking_rules(numbers, cells)
     cells += misspelt(table, exclude)
     kept = {(int(row), column) for row, column in keep}
     cells = [cell for cell in cells if (cell.row, cell.column) not in kept]
@@ -131,12 +133,11 @@ def _deviating(numbers: NumberColumns, caveats: list[str]) -> list[WrongCell]:
     writings = [Writing.of(x[np.isfinite(x)], bool(numbers.dates[j])) for x, j in zip(X.T, used, strict=True)]
     odds = _without_rows(cell_odds(model, X, cells, writings).beyond(WRONG), X, caveats)
     odds = _without_columns(odds, X, [numbers.names[j] for j in used], caveats)
-    partners = exchanged_cells(model, X, cells, odds)
     found = []
     for k, (i, j) in enumerate(zip(odds.row.tolist(), odds.column.tolist(), strict=True)):
         error, expected = _explained(odds, k, X, float(cells.expected[i, j]), writings[j])
-        if k in partners:
-            error, expected = f"in the place of {numbers.names[used[partners[k]]]}", float(X[i, partners[k]])
+        if error == EXCHANGED:
+            error = f"in the place of {numbers.names[used[odds.partner[k]]]}"
         score = float(np.clip(cells.scores[i, j], -LARGEST, LARGEST))
         at, name = used[j], numbers.names[used[j]]
         value = numbers.shown(at, float(X[i, j]))
@@ -144,6 +145,31 @@ def _deviating(numbers: NumberColumns, caveats: list[str]) -> list[WrongCell]:
         found.append(WrongCell(i, name, value, numbers.shown(at, expected), score, probability, error))
     if not model.settled and any(cell.probability < UNSURE for cell in found):
         caveats.append("Which numbers are wrong had not quite settled: doubt those of a probability near 0.5.")
+    return found
+
+
+def _breaking_rules(numbers: NumberColumns, cells: Sequence[WrongCell]) -> list[WrongCell]:
+    """The cells that break a rule which nearly all rows keep, a sum or a product, in rows without another wrong cell.
+
+    A rule may be read in several ways: the column that stands last is taken for the one that was reckoned.
+    """
+    columns = {name: numbers.X[:, j].copy() for j, name in enumerate(numbers.names) if not numbers.dates[j]}
+    told = {cell.row for cell in cells}
+    for x in columns.values():
+        x[list(told)] = np.nan
+    found: list[WrongCell] = []
+    for name in list(columns)[: -COLUMNS - 1 : -1]:
+        x = columns[name]
+        rule = find_rule(x, {other: values for other, values in columns.items() if other != name})
+        if rule is None or not rule.accuses:
+            continue
+        writing = Writing.of(x[np.isfinite(x)])
+        far = rule.broken & (np.abs(x - rule.value) > CLOSE * (writing.step or 0.0))
+        for i in sorted(set(np.flatnonzero(far).tolist()) - told):
+            value, expected = float(x[i]), _rounded(float(rule.value[i]), writing)
+            score = float(np.copysign(FAR, value - expected))
+            found.append(WrongCell(i, name, value, expected, score, BROKEN, f"{BREAKS}{rule.words}"))
+        told |= {cell.row for cell in found}
     return found
 
 

@@ -98,7 +98,7 @@ def odd_rows(
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
     views = [_View.of(X, rows, transform, seed) for transform in (False, True)]
-    return _verdict(views, names, judged, pinned, len(rows) if len(rows) < fitted.sum() else 0)
+    return _verdict(views, X, names, judged, pinned, len(rows) if len(rows) < fitted.sum() else 0)
 
 
 def _too_few(p: int, rows: int) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def _probability(fit: Any, scores: Floats, rows: Ints) -> Floats:
 
 
 def _verdict(
-    views: list[_View], names: list[str], judged: Flags, pinned: Mapping[int, bool], sample: int
+    views: list[_View], X: Floats, names: list[str], judged: Flags, pinned: Mapping[int, bool], sample: int
 ) -> RowFindings:
     plain = views[0]
     probability = np.minimum.reduce([view.probability for view in views])
@@ -192,9 +192,12 @@ def _verdict(
         odd[:] = False
     elif together.any():
         apart = Counter(columns[0] for columns in _columns(plain, np.flatnonzero(together), names).values())
+        name = apart.most_common(1)[0][0]
+        there, elsewhere = (np.nanmedian(X[rows, names.index(name)]) for rows in (together, judged & ~together))
         caveats.append(
-            f"{together.sum():,} rows lie close together, apart from the others most of all in "
-            f"{apart.most_common(1)[0][0]}: they may be a group of their own rather than errors, and are not listed."
+            f"{together.sum():,} rows lie close together, apart from the others most of all in {name} (about "
+            f"{there:.3g} there, {elsewhere:.3g} elsewhere): they may be a group of their own, or in other units, "
+            "rather than errors one by one, and are not listed."
         )
         odd &= ~together
     if sample:

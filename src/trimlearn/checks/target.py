@@ -21,11 +21,18 @@ from trimlearn.checks.heard import heard
 from trimlearn.checks.names import Names
 from trimlearn.checks.target_labels import judge_target_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners
-from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
+from trimlearn.checks.target_linear import (
+    LinearFits,
+    fit_linear,
+    linear_predictions,
+    model_scores,
+    names_classes,
+    telling,
+)
 from trimlearn.checks.target_numbers import EVEN, expected_by_all, judge_target_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
-from trimlearn.checks.target_task import Target, TargetJudgement, read_target
+from trimlearn.checks.target_task import Target, TargetJudgement, read_target, told_as_classes
 from trimlearn.checks.threads import threads_for
 from trimlearn.robust.regression.one_law import looks_skewed
 
@@ -102,6 +109,18 @@ def judge_target(
         raise ValueError(f"No other column of the table can predict {target!r}: all are empty, constant, text or ids.")
     unlogged = [] if asked.classes else [linear_design(table, frame, [target], logs=False)]
     lines = [_telling(design, frame, asked) for design in dict.fromkeys([linear, *unlogged])]
+    if asked.may_name_classes and names_classes(lines[0][1], asked.y, seed):
+        found = judge_target(
+            table,
+            mended,
+            target,
+            task="classification",
+            pinned=pinned,
+            corrected=corrected,
+            seed=seed,
+            progress=progress,
+        )
+        return replace(found, caveats=(told_as_classes(asked), *found.caveats))
     if (used := len(lines[0][0].features)) < len(linear.features):
         said = f"The linear model uses the {used} features that tell most, of {len(linear.features):,}."
         asked = replace(asked, caveats=(*asked.caveats, said))

@@ -70,7 +70,12 @@ class Target:
     @property
     def may_be_classes(self) -> bool:
         """Whether these are a few whole numbers: grades, ratings, or the numbers of classes."""
-        return not self.classes and _few_whole(self.y)
+        return not self.classes and _few_whole(self.y, FEW_VALUES)
+
+    @property
+    def may_name_classes(self) -> bool:
+        """Whether these are whole numbers that could be classes, if there is nothing else in them than a name."""
+        return self.task == "regression" and not self.asked and _few_whole(self.y, MOST_CLASSES)
 
 
 @final
@@ -208,17 +213,26 @@ def _rare(names: Array, target: str) -> str:
     return f"Labels of {target} that occur once or twice are not judged: {listed}."
 
 
-def _few_whole(y: Array) -> bool:
+def _few_whole(y: Array, most: int) -> bool:
     values = np.unique(y)
-    return len(values) <= FEW_VALUES and bool(np.all(values == np.round(values)))
+    return len(values) <= most and bool(np.all(values == np.round(values)))
 
 
 def _maybe_classes(y: Array, name: str) -> tuple[str, ...]:
-    if not _few_whole(y):
+    if not _few_whole(y, FEW_VALUES):
         return ()
     return (
         f"{name} holds {len(np.unique(y))} different whole numbers and is taken for a quantity; if they are the "
         "numbers of classes, ask for the task classification.",
+    )
+
+
+def told_as_classes(target: Target) -> str:
+    """The sentence for numbers that are names."""
+    return (
+        f"{target.name} holds {len(np.unique(target.y))} different whole numbers, which are taken for the numbers of "
+        "classes: the other columns tell them apart, but not by more or less. If they are a quantity, ask for the task "
+        "regression."
     )
 
 

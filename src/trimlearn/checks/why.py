@@ -109,6 +109,8 @@ class Reasons:
         most = f", most of all in {and_list(columns[:NAMED])}" if columns else ""
         if suspect.cells:
             return [f"Without that, too, the row is unlike all others{most}."]
+        if len(columns) == 1:
+            return [f"The row is unlike all others in {columns[0]} alone: see whether that is wrong."]
         return [f"As a whole the row is unlike all others{most}; no single cell is to blame."]
 
     def _twins(self, row: int, group: DuplicateRows) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from math import ceil
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from trimlearn._utils.text import and_list, plural
 from trimlearn.checks.errors import SWAPPED
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 MANY = 0.4  # wrong targets: near one half, which part is the wrong one cannot be told
 FEW = 50  # rows below which models of several columns say little: five to ten for each coefficient is the usual rule
 NAMED = 5  # columns that caveats name, the worst ones
+# Rows that look wrong, the share of them, and of the table the share in which these stand: of ten rows anywhere, eight
+# are so near to one another in 0.9 % of 20,000 simulated tables, of twenty in none.
+SEVERAL, MOST, NEAR = 10, 0.8, 0.25
 SAME = 3  # wrong cells of one column that make a rule worth a sentence
 
 
@@ -100,7 +106,7 @@ def next_steps(parts: Parts, found: dict[str, int]) -> list[str]:
     if not found["wrong_rows"]:
         return ["See whether rows that repeat others were entered twice. No value looks wrong; clean.csv has all rows."]
     steps = ["Go through the suspects in the report, the most probable first: keep, drop, relabel or correct each."]
-    steps += _rules(parts)
+    steps += [*_rules(parts), *_one_place(parts)]
     steps.append(
         "Export your decisions there, and run the check again with --decisions decisions.csv: all is fitted anew."
     )
@@ -122,6 +128,23 @@ def _rules(parts: Parts) -> list[str]:
             what = f"{same} cells of {column} have the same error ({error_words(error)})"
             sentences.append(f"{what}: look for where they come from.")
     return sentences
+
+
+def _one_place(parts: Parts) -> list[str]:
+    """A sentence where most rows that look wrong stand close together: columns moved by a line, a new instrument."""
+    flagged = [] if parts.target is None else np.flatnonzero(parts.target.flagged).tolist()
+    odd = [] if parts.rows is None else [row.row for row in parts.rows.odd]
+    rows = np.unique([*flagged, *odd, *(cell.row for cell in parts.cells.cells)]).astype(int)
+    most = ceil(MOST * len(rows))
+    if len(rows) < SEVERAL:
+        return []
+    reach = rows[most - 1 :] - rows[: len(rows) - most + 1]
+    first = int(np.argmin(reach))
+    if reach[first] >= NEAR * len(parts.table.frame):
+        return []
+    place = Names(parts.table).place
+    where = f"{place(int(rows[first]))} to {place(int(rows[first + most - 1]))}"
+    return [f"{most} of the {len(rows)} rows that look wrong stand close together, {where}: what happened there?"]
 
 
 def caveats(parts: Parts) -> list[str]:

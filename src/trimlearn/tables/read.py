@@ -8,6 +8,7 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def read_table(
     raw = _raw(source)
     _trim(raw)
     without_footer(raw)
+    _empty_repeated_names(raw)
     _check_size(raw, least_rows)
     forced = _forced(raw.names, {"category": categorical, "date": date, "number": number, "id": id or ()})
     mark = fingerprint(raw.names, raw.columns)
@@ -191,6 +193,19 @@ def _trim(raw: Raw) -> None:
     empty = {j for j in unnamed if rows and compute.all(compute.equal(raw.columns[j], "")).as_py()}
     if empty:
         _leave_out(raw, empty, len(empty) == len(unnamed))
+
+
+def _empty_repeated_names(raw: Raw) -> None:
+    """Take lines that repeat the names of the columns for empty ones, as where files were put together."""
+    compute = arrow().compute
+    same = [compute.equal(column, name) for column, name in zip(raw.columns, raw.names, strict=True)]
+    repeats = reduce(compute.and_, same) if len(same) > 1 and raw.first_line else None
+    lines = [] if repeats is None else np.flatnonzero(np.asarray(repeats))
+    if len(lines):
+        first = f"Line {lines[0] + raw.first_line}"
+        who = f"{first} repeats" if len(lines) == 1 else f"{first} and {len(lines) - 1} more repeat"
+        raw.notes.append(f"{who} the names of the columns: taken for empty.")
+        raw.columns = [compute.if_else(repeats, "", column) for column in raw.columns]
 
 
 def _leave_out(raw: Raw, empty: set[int], all_unnamed: bool) -> None:

@@ -56,7 +56,8 @@ class JudgedCells:
 def explain(Z: Floats, Sigma: Floats, P: Floats, unit: Floats, cutoff: Floats, count_lost: bool = True) -> JudgedCells:
     """The cells of rows Z, about their centre, that do not fit to the others in their row; NaN where one is missing.
 
-    Sigma: the covariance, P its inverse; ``unit``: by how much the σ of a column is larger.
+    Sigma: the covariance, P its inverse; ``unit``: by how much the σ of a column given all others is larger than that
+    of the model.
 
     Cells that are far out by themselves are set aside first: two wrong neighbours make the right cell between them
     look worst. But several cells far out may agree with each other: where no cell deviates if none is set aside to
@@ -101,15 +102,25 @@ def _judged(
     for start in range(0, len(chosen), step):
         rows = chosen[start : start + step]
         block = _Block(np.where(aside[rows], 0.0, Z[rows]), P, aside[rows])
-        block.set_aside(cutoff * unit)
+        block.set_aside(cutoff, unit)
         expected[rows], variance[rows] = block.expected(Z[rows], Sigma)
         aside[rows] = block.aside
         trusted[rows] = (block.aside & observed[rows]).sum(axis=1) <= HALF * observed[rows].sum(axis=1)
         if count_lost:
             lost += block.lost(trusted[rows], Sigma)
-    sigma = unit * np.sqrt(variance)
+    sigma = _missed_by(variance, P, unit)
     scores = np.where(observed, (Z - expected) / sigma, 0.0)
     return JudgedCells(aside & observed & (np.abs(scores) > cutoff), expected, scores, aside, trusted, lost, sigma)
+
+
+def _missed_by(variance: Floats, P: Floats, unit: Floats) -> Floats:
+    """The σ by which cells are missed that have this variance given some of the others.
+
+    Given all others it is ``unit`` times that of the model. Where columns are copies of one another a unit may be a
+    thousandth, but what a cell varies by more when its copy is set aside has nothing to do with that.
+    """
+    least = 1.0 / np.diag(P)
+    return np.asarray(np.sqrt(unit**2 * least + np.maximum(unit, 1.0) ** 2 * np.maximum(variance - least, 0.0)))
 
 
 def conditional(Z: Floats, aside: Flags, P: Floats) -> tuple[Floats, Floats]:
@@ -161,15 +172,20 @@ class _Block:
         """Of Σ_OO⁻¹, 1 for the cells aside."""
         return np.where(self.aside, 1.0, np.maximum(self.D, LEAST * np.diag(self.P)))
 
-    def set_aside(self, cutoff: Floats) -> None:
-        """The cell that is furthest off, in every row where one is beyond the cut-off, until none is."""
+    def set_aside(self, cutoff: Floats, unit: Floats) -> None:
+        """In every row where cells are beyond the cut-off the one that explains most of the distance, until none is.
+
+        Of two copies that differ either may be wrong: which one, the little tells that is left.
+        """
         limit = self.aside.shape[1] - 1
         while True:
-            off = np.where(self.aside, 0.0, np.abs(self.G) / (cutoff * np.sqrt(self.diagonal)))
+            variance = 1.0 / self.diagonal
+            off = np.where(self.aside, 0.0, np.abs(self.G) * variance / (cutoff * _missed_by(variance, self.P, unit)))
             rows = np.flatnonzero((off.max(axis=1) > 1.0) & (self.aside.sum(axis=1) < limit))
             if not len(rows):
                 return
-            self._without(rows, off[rows].argmax(axis=1))
+            explained = np.where(off > 1.0, self.G**2 * variance, 0.0)[rows]
+            self._without(rows, explained.argmax(axis=1))
 
     def expected(self, Z: Floats, Sigma: Floats) -> tuple[Floats, Floats]:
         """Of each cell given the others in O: its expectation, and its variance.
