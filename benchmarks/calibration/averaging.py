@@ -39,7 +39,6 @@ TRIED: dict[str, tuple[Any, str, Callable[[], Any]]] = {
     "behind 1,000": (modes, "BEHIND", lambda: 1_000.0),
     "reach 60": (modes, "REACH", lambda: 60.0),
     "widest 1,000": (error_laws, "WIDEST", lambda: 1_000.0),
-    "kept 0.75": (averaging, "KEPT", lambda: 0.75),
     "basins 1": (averaging, "BASINS", lambda: 1),
     "fewest 1": (linear, "FEWEST", lambda: 1),
     "no odds": (features, "SURE", lambda: 0.0),

@@ -25,7 +25,7 @@ SAME = 1e-9  # relative difference of two objectives that is rounding
 TRIED: dict[str, tuple[Any, tuple[Any, ...]]] = {  # a constant's module, and the values tried beside its own
     "SAMPLES": (lts, ((400, 4_000),)),
     "FOLLOWED": (lts, (3, 30)),
-    "APART": (lts, (15, 60)),
+    "APART": (lts, (5, 30)),
     "BASINS": (lts, (1, 8)),
     "BEST": (lts, ((0, 0), (10, 0))),
     "ENDS": (lts, (1, 20)),

@@ -9,9 +9,10 @@ from scipy.special import gammaln
 from scipy.stats import norm
 
 from trimlearn import TrimmedLinearRegression
-from trimlearn.robust.regression.averaging import average_of_fits
+from trimlearn.robust.regression.averaging import average_of_fits, likeliest
 from trimlearn.robust.regression.error_laws import LAWS, log_wild
 from trimlearn.robust.regression.features import FeatureOdds, feature_odds, odds_of
+from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.regression.mm import WeightedRows
 from trimlearn.robust.regression.modes import RIGHT, WRONG, Likelihood
 
@@ -171,7 +172,8 @@ def test_a_mean_of_fits_is_one_of_several(rng: np.random.Generator) -> None:
     X, y = sample(rng, 15, 1, bad=2)
     A = np.column_stack([X, np.ones(15)])
     rows = WeightedRows(A, y, np.ones(15))
-    found = average_of_fits(rows, np.array([1.0, 1.0]), FeatureOdds(np.zeros(15)), 0.0, intercept=True, seed=0)
+    x = np.array([1.0, 1.0])
+    found = average_of_fits(rows, x, x[None], FeatureOdds(np.zeros(15)), 0.0, intercept=True)
     assert found.scatter is not None and len(found.scatter) > 1
     assert np.abs(found.scatter[:, :1]).max() > 0 and found.w.max() == pytest.approx(1.0)
 
@@ -270,26 +272,34 @@ def test_two_fifths_of_bad_leverage_are_found_though_half_of_the_rows_lie_nearer
         assert not model.inlier_mask_[:40].any() and model.inlier_mask_[40:].mean() > 0.95
 
 
-def test_what_the_mean_is_mixed_with_begins_at_it() -> None:
-    rng = np.random.default_rng([3, 4])
-    X, y = rng.standard_normal((1000, 5)), rng.standard_normal(1000)
-    X[:400], y[:400] = 10 / np.sqrt(5) + X[:400] / 2, 20 + y[:400]
-    model = TrimmedLinearRegression(random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match="bend along the fit"):
-        alone = TrimmedLinearRegression(random_state=0, efficiency="mm").fit(X, y)
-    assert np.sum(alone.coef_**2) > 2  # it begins at the plane through the cluster
-    assert np.sum(model.coef_**2) < 0.1 and not model.inlier_mask_[:400].any()
-
-
-@pytest.mark.parametrize(("n", "share"), [(300, 0.4), (1000, 0.4)])
-def test_as_many_bad_leverage_points_are_found_among_more_rows(n: int, share: float) -> None:
+@pytest.mark.filterwarnings("ignore:.*a rule of their own")  # of a cluster in twenty features
+@pytest.mark.parametrize("efficiency", ["average", "mm", "reweight"])
+@pytest.mark.parametrize(("n", "p", "share"), [(300, 5, 0.4), (500, 5, 0.45), (1000, 5, 0.42), (2000, 20, 0.42)])
+def test_as_many_bad_leverage_points_are_found_among_more_rows(n: int, p: int, share: float, efficiency: str) -> None:
+    """Where least trimmed squares itself ends on the plane through them, whether fits are averaged or not."""
     bad = round(share * n)
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng([9, seed])
-        X, y = rng.standard_normal((n, 5)), rng.standard_normal(n)
-        X[:bad], y[:bad] = 10 / np.sqrt(5) + X[:bad] / 2, 20 + y[:bad]
-        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+        X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
+        X[:bad], y[:bad] = 10 / np.sqrt(p) + X[:bad] / 2, 20 + y[:bad]
+        model = TrimmedLinearRegression(random_state=0, efficiency=efficiency).fit(X, y)
+        assert np.sum(model.raw_coef_**2) > 1
         assert not model.inlier_mask_[:bad].any() and model.inlier_mask_[bad:].mean() > 0.95
+
+
+def test_where_no_row_is_wrong_the_trimmed_fit_is_where_all_begin() -> None:
+    for seed in range(5):
+        rng = np.random.default_rng([5, seed])
+        A, t = np.column_stack([rng.standard_normal((400, 3)), np.ones(400)]), rng.standard_t(3, 400)
+        found = least_trimmed_squares(A, t, 202, seed=seed)
+        assert np.array_equal(likeliest(WeightedRows(A, t, np.ones(400)), found.coef, found.basins, 0.1), found.coef)
+
+
+def test_a_warm_fit_averages_as_many_planes(rng: np.random.Generator) -> None:
+    X, y = rng.standard_normal((100, 5)), rng.standard_normal(100)
+    X[:40], y[:40] = 10 / np.sqrt(5) + X[:40] / 2, 20 + y[:40]
+    model = TrimmedLinearRegression(random_state=0, warm_start=True).fit(X, y)
+    assert not model.inlier_mask_[:40].any() and not model.fit(X, y).inlier_mask_[:40].any()
 
 
 @pytest.mark.parametrize("law", ["uniform", "exponential"])

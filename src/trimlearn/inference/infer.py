@@ -100,7 +100,9 @@ class Inference:
     def predict_interval(self, X: Any, level: float = 0.95, kind: str = "prediction") -> Matrix:
         """(rows of X, 2): where a new target (kind="prediction") or its mean (kind="mean") lies with this probability.
 
-        An interval for the mean is symmetric on the scale of the linear predictor, so that it stays within bounds.
+        An interval for the mean is symmetric on the scale of the linear predictor, so that it stays within bounds. One
+        for a target has the quantiles of the residuals where it is known how probable it is that each row is right;
+        else those of normal errors.
         """
         check_choice(kind, ("prediction", "mean"), "kind")
         if self.fit.family == "multinomial":
@@ -108,10 +110,32 @@ class Inference:
         if kind == "prediction" and self.fit.family != "normal":
             raise ValueError("kind='prediction' needs normal errors; use kind='mean'.")
         A, law = design(X, self.fit.has_intercept), family(self.fit.family)
-        extra = self.scale if kind == "prediction" else 0.0
-        half = self._quantile(level) * np.hypot(self.spread.deviation(A), extra)
-        z = A @ self.fit.theta[0]
-        return np.column_stack([law.mean(z - half), law.mean(z + half)])
+        z, half = A @ self.fit.theta[0], self._quantile(level)
+        ends, deviation = np.array([-half, half]), self.spread.deviation(A)
+        if kind == "prediction":
+            deviation = np.hypot(deviation, self.scale)
+            if self.fit.innocence is not None and self.scale > 0:
+                ends = self._of_residuals(ends)
+        return np.asarray(law.mean(z[:, None] + deviation[:, None] * ends))
+
+    def _of_residuals(self, t: Vector) -> Vector:
+        """The quantiles of an error, in units of the scale, that Student's law has at t: those of the residuals.
+
+        Each row counts as often as it is right, so that rows that were left out count beyond the others; and one of n
+        lies at a share i/(n + 1), so that a new row is as likely between any two (Vovk, Gammerman and Shafer 2005).
+        Between rows quantiles are interpolated on the scale of that law, and beyond the last they go on as it does.
+        """
+        fit, rows = self.fit, self.rows
+        s = np.ones(len(fit.weights)) if fit.sample_weight is None else np.asarray(fit.sample_weight, dtype=np.float64)
+        mass, on = s * np.asarray(fit.innocence, dtype=np.float64), s * fit.weights > 0
+        left = np.flatnonzero(~on & (mass > 0))
+        below = design(fit.X[left], fit.has_intercept) @ fit.theta[0] > np.asarray(fit.y)[left]
+        lever = rows.w * (self.spread.deviation(design(rows.X, fit.has_intercept)) / self.scale) ** 2
+        r = -rows.r[:, 0] / self.scale / np.sqrt(np.maximum(1 - lever, 1 / len(lever)))
+        order = np.argsort(r, kind="stable")
+        share = (mass[left] @ below + np.cumsum(mass[on][order])) / (mass.sum() + 1)
+        r, at = r[order], stdtrit(self.df_resid, share)
+        return np.asarray(np.interp(t, at, r) + np.minimum(t - at[0], 0.0) + np.maximum(t - at[-1], 0.0))
 
     @property
     def deviance(self) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.examples import Examples
 from trimlearn.robust.regression.averaging import NEAREST
-from trimlearn.robust.regression.misfit import bends, looks_like_misfit, widens
+from trimlearn.robust.regression.misfit import bends, drifts, looks_like_misfit, widens
 from trimlearn.robust.regression.one_law import looks_of_two_scales, looks_skewed
 from trimlearn.robust.regression.wild_cells import wild_values
 from trimlearn.robust.verdict import Verdict
@@ -48,6 +48,7 @@ def warn_of_doubt(
     doubt = doubt or doubt_of_mark(rows.t, flagged)
     doubt = doubt or doubt_of_many(rows.X, rows.t, scores, verdict.cutoff, verdict.contamination)
     doubt = doubt or doubt_of_errors(rows.X, rows.t, rows.t - residuals, scores, flagged)
+    doubt = doubt or doubt_of_mean(rows.X, rows.t, rows.t - residuals, scores, flagged)
     if doubt is not None:
         warn(doubt)
     elif wrong is not None and (mistakes := _expected_mistakes(scores, flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
@@ -137,6 +138,20 @@ def doubt_of_errors(
             "than these rows wrong. Then give sample_weight or a contamination."
         )
     return None
+
+
+def doubt_of_mean(X: Any, y: np.ndarray, fitted: np.ndarray, scores: np.ndarray, flagged: np.ndarray) -> str | None:
+    """A sentence where residuals grow, though no row is flagged, so that the fit has other slopes than the mean: those
+    of skewed errors are told where errors are dense. Scores as above."""
+    about = X, fitted, scores, ~flagged
+    if flagged.any() or not drifts(*about) or not widens(*about):
+        return None
+    cure = "fit log(y), or give sample_weight," if y.min() > 0 else "give sample_weight,"
+    return (
+        "No row is flagged, but errors change their size along the fit or a feature, and rows far off count less: the "
+        f"fit may have other slopes than the mean of y. Then {cure} or contamination=0 and reweight=False for least "
+        "squares."
+    )
 
 
 def _mark(t: np.ndarray, flagged: np.ndarray) -> float | None:

@@ -26,7 +26,7 @@ from trimlearn.losses.exact import COLUMNS
 from trimlearn.losses.linear import Linear
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.regression.averaging import average_of_fits, between
+from trimlearn.robust.regression.averaging import average_of_fits, between, likeliest
 from trimlearn.robust.regression.chance import are_few, looks_by_chance
 from trimlearn.robust.regression.features import feature_odds
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
@@ -34,7 +34,7 @@ from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart import alternating
-from trimlearn.smart.method import Method, concentration_records
+from trimlearn.smart.method import SMALL, Method, concentration_records
 from trimlearn.solution import Status
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -193,7 +193,9 @@ class TrimmedLinearRegression(LinearRegressor):
             return self
         distinct = Distinct.of(data)
         rows, floor = distinct.rows, rounding_floor(distinct.rows.t)
-        solver = self._solver(self._seed(), exact=floor**2)
+        # A small problem is searched in one way, whatever the seed: which fits are averaged must not be chance.
+        chance = self.method is not None or rows.n * self._parameters > SMALL
+        solver = self._solver(self._seed() if chance else 0, exact=floor**2)
         half = min(rows.S, (rows.S + self._parameters + 1) // 2)
         keep = half if h is None else h
 
@@ -222,6 +224,9 @@ class TrimmedLinearRegression(LinearRegressor):
         if self.reweight and averaged < 1:
             # The MM-estimate begins at the mean with which it is mixed, lest each explain other rows.
             start, by_start = (raw.x, verdict) if mean is None else (mean.x, mean.verdict)
+            if mean is None and h is None and raw.basins is not None and verdict.scale > floor:
+                start = likeliest(self._weighted(rows), raw.x.astype(np.float64), raw.basins, verdict.scale)
+                by_start = judged(start)
             x, inliers, explained = readmit(start, by_start, refit, judged, rounds_for(by_start))
             weights = inliers.astype(rows.X.dtype)
             trusted = h is not None or are_few(rows.n, self._parameters)  # and not by chance
@@ -291,7 +296,7 @@ class TrimmedLinearRegression(LinearRegressor):
         """The trimmed fit that keeps h, from x0 or from many starts."""
         if self.criterion == "lms":
             found = least_median_of_squares(*self._written_out(rows), h, rows.s, seed=solver.seed)
-            return LinearFit(found.coef, found.w, found.objective, [], Status.CONVERGED)
+            return LinearFit(found.coef, found.w, found.objective, [], Status.CONVERGED, found.basins)
         starts: list[str | Array] = ["continuation"]
         if x0 is not None:
             starts = [x0]
@@ -300,7 +305,7 @@ class TrimmedLinearRegression(LinearRegressor):
             found = least_trimmed_squares(*self._written_out(rows), h, rows.s, seed=solver.seed)
             if self.penalty is None:  # where it ends, nothing is left to solve
                 F, (x, w) = found.objective / (2 * rows.S), (a.astype(rows.X.dtype) for a in (found.coef, found.w))
-                return LinearFit(x, w, F, concentration_records([F], h), Status.CONVERGED)
+                return LinearFit(x, w, F, concentration_records([F], h), Status.CONVERGED, found.basins)
             starts = [found.coef, "continuation"]
         return solver.trimmed(self._problem(rows, h), h, starts)
 
@@ -320,7 +325,11 @@ class TrimmedLinearRegression(LinearRegressor):
         fit = self._weighted(rows, rows.n / rows.S)
         least = float(np.sqrt(np.average(self._residuals(rows, raw.x) ** 2, weights=fit.c * raw.w)))
         odds = feature_odds(np.asarray(rows.X, np.float64), fit.c, seed)
-        return average_of_fits(fit, np.asarray(raw.x, np.float64), odds, least, intercept=self.fit_intercept, seed=seed)
+        x, basins = np.asarray(raw.x, np.float64), raw.basins
+        if basins is None:
+            half = (rows.S + self._parameters + 1) // 2
+            basins = least_trimmed_squares(*self._written_out(rows), half, rows.s, seed=seed).basins
+        return average_of_fits(fit, x, basins, odds, least, intercept=self.fit_intercept)
 
     def _weighted(self, rows: Examples, times: float = 1.0) -> WeightedRows:
         """The rows in the coordinates of smooth fits, each as often as it is there, and so many times that."""

@@ -53,13 +53,15 @@ def make_penalty(penalty: str, alpha: Any, l1_ratio: Any, scale: float) -> Regul
 @final
 @dataclass(frozen=True)
 class LinearFit:
-    """A model x, the weights w it was fitted with, and how that went."""
+    """A model x, the weights w it was fitted with, and how that went. basins: models (k, q) on other planes, where some
+    were found."""
 
     x: Array
     w: np.ndarray
     objective: float
     history: list[Record]
     status: Status
+    basins: np.ndarray | None = None
 
 
 @final

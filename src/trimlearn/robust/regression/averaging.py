@@ -15,30 +15,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.robust.regression.features import FeatureOdds
-from trimlearn.robust.regression.lts import basins_of_search
+from trimlearn.robust.regression.error_laws import LAWS
+from trimlearn.robust.regression.features import FeatureOdds, feature_odds
 from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, grams
-from trimlearn.robust.regression.modes import Likelihood, Modes
+from trimlearn.robust.regression.modes import BEHIND, Likelihood, Modes
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["NEAREST", "average_of_fits", "between"]
+__all__ = ["NEAREST", "average_of_fits", "between", "likeliest"]
 
 Floats = NDArray[np.float64]
 
 USUAL = 2.5  # the score above which a row is called wrong where none was, as in `judge`
 NEAREST = 2.0  # no row is called wrong below: one right row in twenty lies beyond (customary)
-# Of the rows, that the trimmed fits keep from which EM begins, and how many of these, far from one another. With three
-# quarters of the rows, or the best of them alone, squared errors are 50 times those of least squares on the right rows
-# where 40 % of 100 are bad leverage points, instead of once (python -m benchmarks.calibration averaging).
-KEPT, BASINS = 0.6, 6
+# Trimmed fits far from one another, the likeliest, from which EM begins: TODO
+BASINS = 6
+SIMPLE = np.array([0, 1])  # of LAWS, by which it is told how likely they are: normal errors, wrong rows a group or not
+SEEN = 2_000  # rows on which that is told, a limit on time: where they decide anything, a tenth of them would do
 ABSOLUTE = 30  # steps of a fit by least absolute residuals, of which only a start is asked
 NEGLIGIBLE = 1e-6  # belief, beside the largest, that changes no digit that is known
 
 
 def average_of_fits(
-    rows: WeightedRows, raw: Floats, odds: FeatureOdds, floor: float, *, intercept: bool, seed: int
+    rows: WeightedRows, raw: Floats, basins: Floats, odds: FeatureOdds, floor: float, *, intercept: bool
 ) -> SmoothFit:
-    """The mean of the fits that EM finds from the trimmed fit ``raw`` and other starts.
+    """The mean of the fits that EM finds from the trimmed fit ``raw``, those of other ``basins`` and other starts.
 
     odds: by which features make rows likelier to be wrong. floor: the least σ. intercept:
     whether a constant is fitted: then skewed errors have mean 0, as others have.
@@ -47,13 +47,15 @@ def average_of_fits(
     >>> A, t = np.column_stack([np.arange(20.0), np.ones(20)]), np.arange(20.0) + rng.normal(size=20)
     >>> t[:3] += 12.0
     >>> rows, odds = WeightedRows(A, t, np.ones(20)), FeatureOdds(np.zeros(20))
-    >>> found = average_of_fits(rows, np.zeros(2), odds, 0.0, intercept=True, seed=0)
+    >>> found = average_of_fits(rows, np.zeros(2), np.eye(2), odds, 0.0, intercept=True)
     >>> found.x.round(1), np.flatnonzero(found.w == 0)
     (array([ 1. , -0.1]), array([0, 1, 2]))
     """
     t = rows.residuals(raw)
     likelihood = Likelihood(rows, t, odds, floor)
-    modes = likelihood.settled(likelihood.begun(t - (_starts(rows, raw, odds.overall <= 0, seed) - raw) @ rows.A.T))
+    first = np.argsort(-_evidence(likelihood, basins - raw), kind="stable")[:BASINS]
+    starts = np.vstack([raw, basins[first], _starts(rows, odds.overall <= 0)])
+    modes = likelihood.settled(likelihood.begun(t - (starts - raw) @ rows.A.T))
     evidence = likelihood.evidence(modes)
     belief = np.exp(evidence - evidence.max())
     belief /= belief.sum()
@@ -61,6 +63,25 @@ def average_of_fits(
     modes, belief = modes.take(np.flatnonzero(some)), belief[some] / belief[some].sum()
     found = _mean(rows, t, modes, belief, intercept)
     return replace(found, x=raw + found.x)
+
+
+def likeliest(rows: WeightedRows, raw: Floats, basins: Floats, floor: float) -> Floats:
+    """The fit around which right rows and wrong ones are likeliest: the trimmed fit ``raw``, unless another of the
+    ``basins`` is far ahead of it.
+
+    >>> A, t = np.column_stack([np.arange(20.0), np.ones(20)]), np.sin(np.arange(20.0))
+    >>> t[12:] += 99.0
+    >>> likeliest(WeightedRows(A, t, np.ones(20)), np.array([7.5, -40.0]), np.zeros((1, 2)), 0.0)
+    array([0., 0.])
+    """
+    some = np.argsort(rows.t, kind="stable")[:: -(-len(rows.t) // SEEN)]
+    rows = WeightedRows(rows.A[some], rows.t[some], rows.c[some])
+    fits = np.vstack([raw, basins])
+    odds = feature_odds(rows.A, rows.c, None)
+    likelihood = Likelihood(rows, rows.residuals(raw), odds, floor)
+    found = _evidence(likelihood, fits - raw)
+    best = int(np.argmax(found))
+    return np.asarray(fits[best if found[best] > found[0] + BEHIND else 0])
 
 
 def between(rows: WeightedRows, mean: SmoothFit, other: SmoothFit, share: float) -> SmoothFit:
@@ -83,19 +104,23 @@ def between(rows: WeightedRows, mean: SmoothFit, other: SmoothFit, share: float)
     return SmoothFit(x, w, verdict, noise, mixed(lambda fit: fit.bread), spared, scatter, mean.wrong)
 
 
-def _starts(rows: WeightedRows, raw: Floats, near: NDArray[np.bool_], seed: int) -> Floats:
-    """Coefficients from which EM begins (B, q): trimmed fits that keep half of the rows and more, also such as other
-    rows determine than those of the best one; least squares, that of the rows ``near`` by their features, and least
-    absolute residuals."""
+def _evidence(likelihood: Likelihood, moves: Floats) -> Floats:
+    """For each fit (B, q), as a difference from the one that left the targets of this likelihood."""
+    begun = likelihood.begun(likelihood.t - moves @ likelihood.rows.A.T, LAWS.take(SIMPLE))
+    return np.asarray(likelihood.evidence(begun).reshape(len(SIMPLE), -1).max(axis=0))
+
+
+def _starts(rows: WeightedRows, near: NDArray[np.bool_]) -> Floats:
+    """Coefficients from which EM begins (3, q), besides trimmed fits: least squares, that of the rows ``near`` by their
+    features, and least absolute residuals."""
     c, t = rows.c, rows.t
     plain = rows.step(np.ones(len(t)), t)[0]
     x, unit = plain, float(np.sqrt(c @ rows.residuals(plain) ** 2 / c.sum()))
     for _ in range(ABSOLUTE):
         r = rows.residuals(x)
         x = x + rows.step(1 / np.hypot(r, 1e-3 * unit), r)[0] if unit > 0 else x
-    trimmed = basins_of_search(rows.A, t, KEPT * float(c.sum()), c, keep=BASINS, seed=seed)
     inner = rows.step(near.astype(np.float64), t)[0] if c @ near > rows.rank else plain
-    return np.vstack([raw, trimmed, plain, inner, x])
+    return np.vstack([plain, inner, x])
 
 
 def _mean(rows: WeightedRows, t: Floats, modes: Modes, belief: Floats, intercept: bool) -> SmoothFit:

@@ -76,8 +76,8 @@ class FeatureOdds:
         return np.maximum(self.overall, odds_of(np.sqrt(squares), self.limit))
 
 
-def feature_odds(X: Floats, s: Floats, seed: int) -> FeatureOdds:
-    """Those of each row of X, rows counting s times.
+def feature_odds(X: Floats, s: Floats, seed: int | None) -> FeatureOdds:
+    """Those of each row of X, rows counting s times. seed: None where it is not asked how far they lie from most rows.
 
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
     >>> X[:4] += 20.0
@@ -85,7 +85,10 @@ def feature_odds(X: Floats, s: Floats, seed: int) -> FeatureOdds:
     array([3., 3., 3., 3., 0.])
     """
 
-    def scatter(A: Floats) -> tuple[ScatterFit, Floats, int]:
+    def scatter(A: Floats) -> tuple[ScatterFit | None, Floats, int]:
+        if seed is None:
+            covariance = np.atleast_2d(np.cov(A.T, aweights=s))
+            return None, covariance, int(np.linalg.matrix_rank(covariance, hermitian=True))
         h = default_h(float(s.sum()), A.shape[1])
         judge, raw = DistanceJudge(A, s, None), mcd(A, s, h, starts=STARTS, seed=seed)
         trimmed = judge.trimmed(raw, h)
@@ -97,7 +100,7 @@ def feature_odds(X: Floats, s: Floats, seed: int) -> FeatureOdds:
         return FeatureOdds(np.zeros(len(X)))
     columns, shape = found
     limit = Chi(len(columns)).upper(FAR)
-    overall = odds_of(np.sqrt(shape.squared_distances(X[:, columns])), limit)
+    overall = np.zeros(len(X)) if shape is None else odds_of(np.sqrt(shape.squared_distances(X[:, columns])), limit)
     spanned = np.column_stack([np.ones(len(X)), _drawn_in(X[:, columns])])
     return FeatureOdds(overall, WeightedRows(spanned, s, s).Q, limit)
 

@@ -15,13 +15,13 @@ P. Rousseeuw (1984), Least median of squares regression, JASA 79.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, log1p
 
 import numpy as np
 
 from trimlearn._utils.threads import each, team
-from trimlearn.robust.order import hth_smallest, shortest_interval
+from trimlearn.robust.order import hth_smallest, medians, shortest_interval
 from trimlearn.robust.regression.coordinates import DistinctRows
 from trimlearn.robust.regression.elemental import (
     RegressionSample,
@@ -106,9 +106,13 @@ def _chebyshev(Q: np.ndarray, t: np.ndarray, u: np.ndarray) -> np.ndarray:
 # more of the others changes at most one (python -m benchmarks.calibration lts).
 SAMPLES = (1_500, 15_000)  # rows on which starts are tried (as in FAST-LTS), and on which the best are followed
 FOLLOWED = 15  # best starts that are followed to the end on the first sample
-# Starts far from one another that are followed as well. Where 40 % of 1,000 rows are bad leverage points, and 60 % are
-# kept, the right fit is the worst of some twenty after two steps: 15 lose it in half of the samples.
-APART = 30
+# Starts far from one another that are followed as well, the likeliest where rows are two groups. By the objective the
+# right fit is the last of some twenty where 40 % of the rows are bad leverage points, by that the first.
+APART = 10
+USUAL = 2.5  # σ beyond which a row is in the other group, as in `judge`
+HALF = 0.6744897501960817  # median of a half-normal law
+TINY = 1e-300  # stands for no row, and for no variance: the smallest power of ten whose inverse is finite
+THINNEST = 0.25  # variance of the other group, at least, in that of the first: equal wrong rows would have none
 BASINS = 4  # fits far from one another that go on to a larger sample
 BEST = (5, 0)  # the best ends that go on beside them
 ENDS = 10  # ends from which single rows are exchanged
@@ -134,11 +138,13 @@ SAME = 1e-9  # relative difference of two objectives that is rounding
 
 @dataclass(frozen=True)
 class RegressionFit:
-    """What was found: ``coef`` x (q,), ``w`` (n,) in the capped simplex, and the ``objective`` at both."""
+    """What was found: ``coef`` x (q,), ``w`` (n,) in the capped simplex, and the ``objective`` at both; ``basins``
+    (k, q), coefficients of local minima that lie far from one another, those of a sample where rows are many."""
 
     coef: np.ndarray
     w: np.ndarray
     objective: float
+    basins: np.ndarray
 
 
 def least_trimmed_squares(
@@ -158,25 +164,8 @@ def least_trimmed_squares(
     with team():
         rows = DistinctRows.distinct(A, t, s)
         h = snap_h(h, rows.total)
-        return finish(rows, h, search(rows, h, seed, starts)[0])
-
-
-def basins_of_search(
-    A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None = None, *, keep: int, seed: int = 0
-) -> np.ndarray:
-    """Coefficients (k, q) of local minima of least trimmed squares that lie far from one another, best first: ``keep``
-    of them at most.
-
-    >>> A, t = np.column_stack([np.ones(8), np.arange(8.0)]), np.array([0.0, 1.0, 2.0, 3.0, 9.0, 9.0, 9.0, 9.0])
-    >>> np.abs(basins_of_search(A, t, h=4, keep=2)[0].round(6))
-    array([0., 1.])
-    """
-    with team():
-        rows = DistinctRows.distinct(A, t, s)
-        h = snap_h(h, rows.total)
-        if h >= rows.total or rows.r == 0:
-            return np.array([rows.coef(u) for u in search(rows, h, seed, None)])
-        return np.array([rows.coef(u) for u in _basins(*_followed_down(rows, h, seed, None), keep)])
+        U, basins = search(rows, h, seed, starts)
+        return replace(finish(rows, h, U[0]), basins=np.array([rows.coef(u) for u in basins]))
 
 
 def least_median_of_squares(
@@ -196,36 +185,35 @@ def least_median_of_squares(
         h = snap_h(h, rows.total)
         rng = np.random.Generator(np.random.Philox(key=seed))
         sample = rows.sample(SAMPLES[0] if len(rows.t) > 2 * SAMPLES[0] else None, h, rng)
-        U = np.vstack([search(rows, h, seed, starts), minimax_starts(sample, 2 * _count(sample, starts), rng)])
-        U = minimax_ends(sample, U)
+        U, basins = search(rows, h, seed, starts)
+        U = minimax_ends(sample, np.vstack([U, minimax_starts(sample, 2 * _count(sample, starts), rng)]))
         x = rows.coef(minimax_ends(rows.sample(None, h), U[:2])[0])
         found = _weighed(rows, h, x)
-        return RegressionFit(x, rows.expand(found.w), float(rows.losses(x)[found.w > 0].max()))
+        largest, ends = float(rows.losses(x)[found.w > 0].max()), np.array([rows.coef(u) for u in basins])
+        return RegressionFit(x, rows.expand(found.w), largest, ends)
 
 
-def search(rows: DistinctRows, h: float, seed: int, starts: int | None) -> np.ndarray:
-    """The best coefficients found, in the coordinates of ``rows``, best first."""
+def search(rows: DistinctRows, h: float, seed: int, starts: int | None) -> Ends:
+    """The best coefficients found, in the coordinates of ``rows``, best first; and those of all basins."""
     if h >= rows.total or rows.r == 0:
         everything = rows.sample(None, h)
-        return everything.fit(everything.m[None])
-    sample, U, values = _followed_down(rows, h, seed, starts)
-    U = _best(U, values, ENDS)
-    rounds = int(EXCHANGES * min(1.0, EXCHANGED / len(rows.t)) ** 2)
-    return _exchanged(sample, U, rounds) if rounds else U
-
-
-def _followed_down(
-    rows: DistinctRows, h: float, seed: int, starts: int | None
-) -> tuple[RegressionSample, np.ndarray, np.ndarray]:
-    """All rows, and where concentration on them ends, with the objective there, from the best of many starts."""
+        U = everything.fit(everything.m[None])
+        return U, U
     rng = np.random.Generator(np.random.Philox(key=seed))
     sizes = [size for size in SAMPLES if 2 * size < len(rows.t)]
     samples = [rows.sample(size, h, rng) for size in sizes] + [rows.sample(None, h)]
     U, _ = concentrate(samples[0], _tried(samples[0], rng, starts, sampled=len(samples) > 1), 3)
+    basins = None
     for sample, best in zip(samples[:-1], BEST, strict=False):
-        U, values = _likely(sample, *_converged(sample, U, ROUGH * sample.r / sample.n))
+        U, values = _converged(sample, U, ROUGH * sample.r / sample.n)
+        basins = _basins(sample, U, values, len(U)) if basins is None else basins
+        U, values = _likely(sample, U, values)
         U = np.vstack([_best(U, values, best), _basins(sample, U, values, BASINS)])
-    return samples[-1], *_converged(samples[-1], U)
+    U, values = _converged(samples[-1], U)
+    basins = _basins(samples[-1], U, values, len(U)) if basins is None else basins
+    U = _best(U, values, ENDS)
+    rounds = int(EXCHANGES * min(1.0, EXCHANGED / len(rows.t)) ** 2)
+    return (_exchanged(samples[-1], U, rounds) if rounds else U), basins
 
 
 def _exchanged(sample: RegressionSample, U: np.ndarray, rounds: int) -> np.ndarray:
@@ -258,13 +246,16 @@ def _likely(sample: RegressionSample, U: np.ndarray, values: np.ndarray) -> Ends
     return U[may], values[may]
 
 
-def _basins(sample: RegressionSample, U: np.ndarray, values: np.ndarray, keep: int) -> np.ndarray:
-    """The best of each basin, best first: fits that differ by more than the ends within one basin do.
+def _basins(
+    sample: RegressionSample, U: np.ndarray, values: np.ndarray, keep: int, by: np.ndarray | None = None
+) -> np.ndarray:
+    """The best of each basin, best first: fits that differ by more than the ends within one basin do. by: what is least
+    for the best, instead of the ``values``.
 
     The basin that is best on a sample need not be best on all rows; its ends alone would crowd out the others.
     """
-    order = np.argsort(values, kind="stable")
-    apart = np.sqrt(values[order[0]] / sample.h) * (0.5 + 5 * np.sqrt(sample.r / sample.n))
+    order = np.argsort(values if by is None else by, kind="stable")
+    apart = np.sqrt(values.min() / sample.h) * (0.5 + 5 * np.sqrt(sample.r / sample.n))
     rows = sample.Q[:: -(-sample.n // SEEN)].T
     found: list[np.ndarray] = []
     for first in range(0, len(U), BLOCK):  # most calls find enough in the first
@@ -303,7 +294,29 @@ def _tried(sample: RegressionSample, rng: np.random.Generator, starts: int | Non
     leaders = _best(U, values, 3)
     V, more = two(sample, sensitive_starts(sample, leaders), 2)
     U, values = np.vstack([U, V]), np.concatenate([values, more])
-    return np.vstack([_best(U, values, FOLLOWED), _basins(sample, U, values, APART)])
+    return np.vstack([_best(U, values, FOLLOWED), _basins(sample, U, values, APART, _of_two_groups(sample, U))])
+
+
+def _of_two_groups(sample: RegressionSample, U: np.ndarray) -> np.ndarray:
+    """Minus twice the logarithm of the likelihood of two normal groups, for the residuals of each u on some rows: those
+    near the fit, and the others. How large the groups are costs nothing (Symons 1981, Biometrics 37).
+
+    Half of the rows may lie nearer to a plane through a cluster of wrong ones than to the right plane, beside which
+    these are a group, and a narrow one.
+    """
+    some = slice(None, None, -(-sample.n // SEEN))
+    m, E = sample.m[some], sample.t[some] - U @ sample.Q[some].T
+    far = np.abs(E)
+    off = far > USUAL / HALF * medians(far.T)[:, None]
+    found, least = np.zeros(len(U)), np.zeros(len(U))
+    for group in (~off, off):
+        C = group * m
+        count = np.maximum(C.sum(axis=1), TINY)
+        mean = np.einsum("bi,bi->b", C, E) / count
+        variance = np.maximum(np.einsum("bi,bi,bi->b", C, E, E) / count - mean**2, least)
+        found += count * np.log(np.maximum(variance, TINY))
+        least = THINNEST * variance
+    return found
 
 
 def _count(sample: RegressionSample, starts: int | None) -> int:
@@ -338,11 +351,11 @@ def finish(rows: DistinctRows, h: float, u: np.ndarray) -> RegressionFit:
         best = found  # the more accurate one, if only as good
         if ended:
             break
-    return RegressionFit(best.coef, rows.expand(best.w), best.objective)
+    return replace(best, w=rows.expand(best.w))
 
 
 def _weighed(rows: DistinctRows, h: float, x: np.ndarray) -> RegressionFit:
     """x with its best w, one for each distinct row."""
     f = rows.losses(x)
     w = CappedSimplex(h).minimise(f, rows.m)
-    return RegressionFit(x, w, float((w * rows.m) @ np.where(w > 0, f, 0.0)))
+    return RegressionFit(x, w, float((w * rows.m) @ np.where(w > 0, f, 0.0)), x[None])

@@ -34,7 +34,7 @@ NEAR, SOME, STEP = 2.0, 0.06, 0.3
 WINDOW, WIDER = 0.04, 3.0
 SPARE = 5  # rows for each coefficient: with fewer, the residuals are no longer those of the errors (a choice)
 LEVEL = 1e-3  # of each test, over all that are made: of a thousand clean tables one is called curved (a choice)
-PLAIN = 0.02  # share of the residuals' variance that a bend explains, at least: less is no harm (a choice)
+PLAIN = 0.02  # share of the residuals' variance that a bend, or a line, explains, at least: less is no harm (a choice)
 SAME = 1e-8  # of the length of a square, below which the other columns hold it: that of a column of two values
 
 Floats = NDArray[np.float64]
@@ -178,6 +178,21 @@ def widens(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
     freedom = len(z) - 2
     odds = 2 * stdtr(freedom, -np.abs(rho) * np.sqrt(freedom / np.maximum(1 - rho**2, 1e-12)))
     return bool(odds.min() < LEVEL / len(odds))
+
+
+def drifts(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
+    """Whether a linear fit explains a part of the residuals r of the rows ``on``: least squares is then another fit.
+
+    >>> x = np.linspace(0, 1, 101)
+    >>> drifts(x[:, None], x, x**2, np.full(101, True)), drifts(x[:, None], x, (2 * x - 1) ** 2, np.full(101, True))
+    (True, False)
+    """
+    found = _chosen(X, fitted, r, on)
+    if found is None:
+        return False
+    A, _, r = found
+    r = r - r.mean()
+    return bool(np.sum((_basis(A).T @ r) ** 2) > PLAIN * (r @ r))
 
 
 def _basis(A: Floats) -> Floats:

@@ -81,10 +81,10 @@ class Likelihood:
     odds: FeatureOdds
     floor: float
 
-    def begun(self, residuals: Floats) -> Modes:
-        """From the residuals (B, n) of each start, with every law."""
-        which = np.repeat(np.arange(len(LAWS.skew)), len(residuals))
-        r = np.tile(residuals, (len(LAWS.skew), 1))
+    def begun(self, residuals: Floats, laws: ErrorLaws = LAWS) -> Modes:
+        """From the residuals (B, n) of each start, with every one of the laws."""
+        which = np.repeat(np.arange(len(laws.skew)), len(residuals))
+        r = np.tile(residuals, (len(laws.skew), 1))
         scale = np.maximum(_median(np.abs(r), self.rows.c) / HALF, self.floor)
         wrong = np.abs(r) > USUAL * scale[:, None]
         off = wrong * self.rows.c
@@ -95,7 +95,7 @@ class Likelihood:
         nothing = np.zeros((len(r), self.rows.rank))
         spread = np.maximum(spread, THINNEST * scale)
         odds = self.odds.beside(~wrong * self.rows.c)
-        begun = Modes(LAWS.take(which), nothing, scale, share, mean, spread, r, r, odds, scale)
+        begun = Modes(laws.take(which), nothing, scale, share, mean, spread, r, r, odds, scale)
         return self._expected(begun, r)
 
     def settled(self, modes: Modes) -> Modes:
