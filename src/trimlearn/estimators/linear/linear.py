@@ -224,7 +224,7 @@ class TrimmedLinearRegression(LinearRegressor):
         if self.reweight and averaged < 1:
             # The MM-estimate begins at the mean with which it is mixed, lest each explain other rows.
             start, by_start = (raw.x, verdict) if mean is None else (mean.x, mean.verdict)
-            if mean is None and h is None and raw.basins is not None and verdict.scale > floor:
+            if mean is None and h is None and raw.basins is not None and len(raw.basins) > 1:
                 start = likeliest(self._weighted(rows), raw.x.astype(np.float64), raw.basins, verdict.scale)
                 by_start = judged(start)
             x, inliers, explained = readmit(start, by_start, refit, judged, rounds_for(by_start))
