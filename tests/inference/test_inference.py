@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -128,6 +129,42 @@ def test_prediction_intervals_of_stackloss_as_r_prints_them(stackloss: Inference
     np.testing.assert_allclose(stackloss.predict_interval(new, kind="mean"), mean, rtol=1e-8)
     wide, narrow = stackloss.predict_interval(new, level=0.99), stackloss.predict_interval(new, level=0.5)
     assert np.all(wide[:, 0] < narrow[:, 0]) and np.all(wide[:, 1] > narrow[:, 1])
+
+
+ERRORS = {
+    "normal": lambda rng, n: rng.standard_normal(n),
+    "uniform": lambda rng, n: rng.uniform(-1, 1, n),
+    "exponential": lambda rng, n: rng.exponential(size=n) - 1,
+    "t3": lambda rng, n: rng.standard_t(3, n),
+}
+
+
+@pytest.mark.parametrize("law", ERRORS)
+@pytest.mark.parametrize("n", [15, 60])
+def test_intervals_for_new_rows_hold_for_errors_of_any_law(law: str, n: int) -> None:
+    rng, held, widths = np.random.default_rng(5), [], []
+    for _ in range(150):
+        X, new = rng.standard_normal((n, 2)), rng.standard_normal((100, 2))
+        fit = least_squares(X, ERRORS[law](rng, n))
+        y, normal = ERRORS[law](rng, 100), infer(fit).predict_interval(new)
+        low, high = infer(replace(fit, innocence=np.ones(n))).predict_interval(new).T
+        held.append(np.mean((low <= y) & (y <= high)))
+        widths.append(np.mean(high - low) / np.mean(np.diff(normal)))
+    assert np.mean(held) >= 0.94
+    assert law != "normal" or np.mean(widths) < 1.1
+
+
+def test_rows_left_out_widen_an_interval_on_their_side_by_how_likely_they_are_right() -> None:
+    rng = np.random.default_rng(6)
+    X, y, right = rng.standard_normal((60, 1)), rng.standard_normal(60), np.ones(60)
+    y[:4] = 4.0
+    w = np.where(np.arange(60) < 4, 0.0, 1.0)
+    ends = []
+    for share in (0.0, 0.5):
+        right[:4] = share
+        ends.append(infer(replace(least_squares(X, y, w), innocence=right)).predict_interval(np.zeros((1, 1)))[0])
+    (low, high), (doubted_low, doubted_high) = ends
+    assert doubted_high > high + 0.2 and doubted_low == pytest.approx(low, abs=0.1)
 
 
 def test_trimmed_stackloss_as_ltsreg_prints_it() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from trimlearn import TrimmedLinearRegression
-from trimlearn.robust.regression.misfit import bends, widens
+from trimlearn.robust.regression.misfit import bends, drifts, widens
 
 
 @pytest.fixture
@@ -80,6 +80,29 @@ def test_errors_that_grow_along_one_feature_or_on_either_side_of_it_are_seen(
         seen.append(widens(X, *residuals(X, y + (0.3 + growth(X[:, 3])) * noise), on))
         clean.append(widens(X, *residuals(X, y + noise), on))
     assert np.mean(seen) >= 0.9 and np.mean(clean) <= 0.025
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_prices_whose_errors_multiply_them_are_told_though_no_row_is_flagged(seed: int) -> None:
+    """Of skewed errors that grow, slopes are told where errors are dense: half of those of the mean."""
+    rng = np.random.default_rng([77, seed])
+    X = rng.standard_normal((500, 2))
+    y = 10 * np.exp(X @ [0.3, 0.15] + 0.4 * rng.standard_normal(500))
+    with pytest.warns(UserWarning, match="has other slopes"):
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+    A = np.column_stack([X, np.ones(500)])
+    assert model.inlier_mask_.all() and model.coef_[0] < 0.8 * np.linalg.lstsq(A, y, rcond=None)[0][0]
+
+
+def test_a_fit_drifts_where_least_squares_is_another(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((150, 3))
+    fitted, r = residuals(X, rng.standard_normal(150))
+    on = np.full(150, True)
+    other = r + 0.5 * fitted / fitted.std()
+    assert not drifts(X, fitted, r, on) and not drifts(X, fitted, r + 9.0, on)
+    assert drifts(X, fitted, other, on) and drifts(csr_array(X), fitted, other, on)
+    assert not drifts(X, fitted, other, np.arange(150) < 10)  # too few rows to tell
+    assert not drifts(X, np.ones(150), other, on) and not drifts(X, fitted, np.ones(150), on)
 
 
 def test_a_constant_column_and_a_sparse_one_are_no_trend(rng: np.random.Generator) -> None:

@@ -48,7 +48,7 @@ def warn_of_doubt(
     doubt = doubt or doubt_of_mark(rows.t, flagged)
     doubt = doubt or doubt_of_many(rows.X, rows.t, scores, verdict.cutoff, verdict.contamination)
     doubt = doubt or doubt_of_errors(rows.X, rows.t, rows.t - residuals, scores, flagged)
-    doubt = doubt or doubt_of_mean(rows.X, rows.t, rows.t - residuals, scores, flagged)
+    doubt = doubt or doubt_of_mean(rows.X, rows.t, residuals, flagged)
     if doubt is not None:
         warn(doubt)
     elif wrong is not None and (mistakes := _expected_mistakes(scores, flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
@@ -140,17 +140,16 @@ def doubt_of_errors(
     return None
 
 
-def doubt_of_mean(X: Any, y: np.ndarray, fitted: np.ndarray, scores: np.ndarray, flagged: np.ndarray) -> str | None:
-    """A sentence where residuals grow, though no row is flagged, so that the fit has other slopes than the mean: those
-    of skewed errors are told where errors are dense. Scores as above."""
-    about = X, fitted, scores, ~flagged
-    if flagged.any() or not drifts(*about) or not widens(*about):
+def doubt_of_mean(X: Any, y: np.ndarray, residuals: np.ndarray, flagged: np.ndarray) -> str | None:
+    """A sentence where least squares on the rows that are not flagged has other slopes: skewed errors that grow are
+    fitted where they are dense."""
+    if not drifts(X, y - residuals, residuals, ~flagged):
         return None
-    cure = "fit log(y), or give sample_weight," if y.min() > 0 else "give sample_weight,"
+    cure = "fit log(y), or give" if y.min() > 0 else "give"
     return (
-        "No row is flagged, but errors change their size along the fit or a feature, and rows far off count less: the "
-        f"fit may have other slopes than the mean of y. Then {cure} or contamination=0 and reweight=False for least "
-        "squares."
+        "Rows far off count less, and least squares on those that are not flagged has other slopes: errors may be "
+        f"skewed, and change their size along the fit. Then {cure} sample_weight, or contamination=0 and "
+        "reweight=False for the mean of y."
     )
 
 

@@ -26,7 +26,7 @@ from trimlearn.losses.exact import COLUMNS
 from trimlearn.losses.linear import Linear
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.regression.averaging import average_of_fits, between, likeliest
+from trimlearn.robust.regression.averaging import average_of_fits, between, likelier
 from trimlearn.robust.regression.chance import are_few, looks_by_chance
 from trimlearn.robust.regression.features import feature_odds
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
@@ -224,9 +224,9 @@ class TrimmedLinearRegression(LinearRegressor):
         if self.reweight and averaged < 1:
             # The MM-estimate begins at the mean with which it is mixed, lest each explain other rows.
             start, by_start = (raw.x, verdict) if mean is None else (mean.x, mean.verdict)
-            if mean is None and h is None and raw.basins is not None and verdict.scale > floor:
-                start = likeliest(self._weighted(rows), raw.x.astype(np.float64), raw.basins, verdict.scale)
-                by_start = judged(start)
+            other = self._likelier(rows, raw, verdict.scale) if mean is None and h is None else None
+            if other is not None and verdict.scale > floor:
+                start, by_start = other, judged(other)
             x, inliers, explained = readmit(start, by_start, refit, judged, rounds_for(by_start))
             weights = inliers.astype(rows.X.dtype)
             trusted = h is not None or are_few(rows.n, self._parameters)  # and not by chance
@@ -330,6 +330,12 @@ class TrimmedLinearRegression(LinearRegressor):
             half = (rows.S + self._parameters + 1) // 2
             basins = least_trimmed_squares(*self._written_out(rows), half, rows.s, seed=seed).basins
         return average_of_fits(fit, x, basins, odds, least, intercept=self.fit_intercept)
+
+    def _likelier(self, rows: Examples, raw: LinearFit, floor: float) -> np.ndarray | None:
+        """Another fit that the search met, if right rows and wrong ones are far likelier there; else None."""
+        if raw.basins is None or len(raw.basins) == 1:
+            return None
+        return likelier(self._weighted(rows, rows.n / rows.S), np.asarray(raw.x, np.float64), raw.basins, floor)
 
     def _weighted(self, rows: Examples, times: float = 1.0) -> WeightedRows:
         """The rows in the coordinates of smooth fits, each as often as it is there, and so many times that."""

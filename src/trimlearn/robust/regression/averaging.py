@@ -21,7 +21,7 @@ from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, grams
 from trimlearn.robust.regression.modes import BEHIND, Likelihood, Modes
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["NEAREST", "average_of_fits", "between", "likeliest"]
+__all__ = ["NEAREST", "average_of_fits", "between", "likelier"]
 
 Floats = NDArray[np.float64]
 
@@ -65,23 +65,21 @@ def average_of_fits(
     return replace(found, x=raw + found.x)
 
 
-def likeliest(rows: WeightedRows, raw: Floats, basins: Floats, floor: float) -> Floats:
-    """The fit around which right rows and wrong ones are likeliest: the trimmed fit ``raw``, unless another of the
-    ``basins`` is far ahead of it.
+def likelier(rows: WeightedRows, raw: Floats, basins: Floats, floor: float) -> Floats | None:
+    """The one of ``basins`` around which right rows and wrong ones are likeliest, if that is far likelier than around
+    the trimmed fit ``raw``. floor: the least σ.
 
     >>> A, t = np.column_stack([np.arange(20.0), np.ones(20)]), np.sin(np.arange(20.0))
     >>> t[12:] += 99.0
-    >>> likeliest(WeightedRows(A, t, np.ones(20)), np.array([7.5, -40.0]), np.zeros((1, 2)), 0.0)
+    >>> likelier(WeightedRows(A, t, np.ones(20)), np.array([7.5, -40.0]), np.zeros((1, 2)), 0.0)
     array([0., 0.])
     """
     some = np.argsort(rows.t, kind="stable")[:: -(-len(rows.t) // SEEN)]
     rows = WeightedRows(rows.A[some], rows.t[some], rows.c[some])
-    fits = np.vstack([raw, basins])
-    odds = feature_odds(rows.A, rows.c, None)
-    likelihood = Likelihood(rows, rows.residuals(raw), odds, floor)
-    found = _evidence(likelihood, fits - raw)
-    best = int(np.argmax(found))
-    return np.asarray(fits[best if found[best] > found[0] + BEHIND else 0])
+    likelihood = Likelihood(rows, rows.residuals(raw), feature_odds(rows.A, rows.c, None), floor)
+    found = _evidence(likelihood, np.vstack([raw, basins]) - raw)
+    best = int(np.argmax(found[1:]))
+    return basins[best] if found[1 + best] > found[0] + BEHIND else None
 
 
 def between(rows: WeightedRows, mean: SmoothFit, other: SmoothFit, share: float) -> SmoothFit:

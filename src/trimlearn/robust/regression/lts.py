@@ -102,8 +102,8 @@ def _chebyshev(Q: np.ndarray, t: np.ndarray, u: np.ndarray) -> np.ndarray:
         rows = np.append(rows, worse)
 
 
-# How hard the search tries. On 37 of 40 hard tables it finds the best fit known, on 35 with ENDS = 1; less or
-# more of the others changes at most one (python -m benchmarks.calibration lts).
+# How hard the search tries. On 37 of 40 hard tables it finds the best fit known, on 35 with ENDS = 1, FOLLOWED = 3 or
+# MOST = 50; less or more of the others changes at most one (python -m benchmarks.calibration lts).
 SAMPLES = (1_500, 15_000)  # rows on which starts are tried (as in FAST-LTS), and on which the best are followed
 FOLLOWED = 15  # best starts that are followed to the end on the first sample
 # Starts far from one another that are followed as well, the likeliest where rows are two groups. By the objective the

@@ -34,7 +34,10 @@ NEAR, SOME, STEP = 2.0, 0.06, 0.3
 WINDOW, WIDER = 0.04, 3.0
 SPARE = 5  # rows for each coefficient: with fewer, the residuals are no longer those of the errors (a choice)
 LEVEL = 1e-3  # of each test, over all that are made: of a thousand clean tables one is called curved (a choice)
-PLAIN = 0.02  # share of the residuals' variance that a bend, or a line, explains, at least: less is no harm (a choice)
+PLAIN = 0.02  # share of the residuals' variance that a bend explains, at least: less is no harm (a choice)
+# Level of the test for other slopes, one for all of them, which errors of one size nearly never reach; and the share of
+# a slope by which least squares has another (choices).
+SELDOM, OTHER = 1e-2, 0.1
 SAME = 1e-8  # of the length of a square, below which the other columns hold it: that of a column of two values
 
 Floats = NDArray[np.float64]
@@ -181,18 +184,28 @@ def widens(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
 
 
 def drifts(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
-    """Whether a linear fit explains a part of the residuals r of the rows ``on``: least squares is then another fit.
+    """Whether residuals r of the rows ``on`` rise or fall with the prediction, so that least squares has other slopes.
 
-    >>> x = np.linspace(0, 1, 101)
-    >>> drifts(x[:, None], x, x**2, np.full(101, True)), drifts(x[:, None], x, (2 * x - 1) ** 2, np.full(101, True))
+    Both fits estimate the same slopes unless the law of the errors changes with the prediction, and least squares is
+    the one that does so whatever that law is (Hausman 1978, Econometrica 46). The standard error is that of `bends`.
+
+    >>> x = np.linspace(-1, 1, 101)
+    >>> drifts(x[:, None], x, 0.5 * x + x**2, np.full(101, True)), drifts(x[:, None], x, x**2, np.full(101, True))
     (True, False)
     """
-    found = _chosen(X, fitted, r, on)
-    if found is None:
+    rows = _some_of(X, r, on)
+    if rows is None:
         return False
-    A, _, r = found
-    r = r - r.mean()
-    return bool(np.sum((_basis(A).T @ r) ** 2) > PLAIN * (r @ r))
+    z, r = fitted[rows] - fitted[rows].mean(), r[rows] - r[rows].mean()
+    unit, size, n = float(np.abs(z).max()), float(np.abs(r).max()), len(rows)
+    if min(unit, size) <= TINY:
+        return False
+    z, r = z / unit, r / size
+    length = float(z @ z)
+    slope = float(z @ r) / length
+    left = (r - slope * z) / np.maximum(1 - 1 / n - z**2 / length, 1 / n)
+    odds = 2 * stdtr(n - 2, -abs(slope) * length / max(float(np.linalg.norm(z * left)), TINY))
+    return bool(odds < SELDOM and abs(slope) * size > OTHER * unit)
 
 
 def _basis(A: Floats) -> Floats:
@@ -202,12 +215,18 @@ def _basis(A: Floats) -> Floats:
 
 def _chosen(X: Any, fitted: Floats, r: Floats, on: Bools) -> tuple[Floats, Floats, Floats] | None:
     """Some of the rows ``on``: features, predictions and residuals; None where they are too few."""
-    rows = np.flatnonzero(on & np.isfinite(r))
-    rows = rows[np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(np.intp)]
-    if len(rows) < SPARE * (X.shape[1] + 1):
+    rows = _some_of(X, r, on)
+    if rows is None:
         return None
     A = X[rows]
     A = np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
     z, left = (np.asarray(v, dtype=np.float64)[rows] for v in (fitted, r))
     A, z, left = (v / np.maximum(np.abs(v).max(axis=0, initial=0.0), TINY) for v in (A, z, left))  # squares are finite
     return A, z, left
+
+
+def _some_of(X: Any, r: Floats, on: Bools) -> NDArray[np.intp] | None:
+    """The numbers of some of the rows ``on``; None where they are too few."""
+    rows = np.flatnonzero(on & np.isfinite(r))
+    rows = rows[np.linspace(0, len(rows) - 1, min(ROWS, len(rows))).round().astype(np.intp)]
+    return None if len(rows) < SPARE * (X.shape[1] + 1) else rows
