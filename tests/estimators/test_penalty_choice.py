@@ -64,7 +64,7 @@ def test_the_penalty_chosen_is_as_good_as_the_one_for_the_clean_rows() -> None:
     oracle = LassoCV(cv=5).fit(X[~wrong], y[~wrong])
     error, least = (float(np.sum((m.coef_ - coef) ** 2)) for m in (model, oracle))
     assert error <= 1.3 * least
-    assert model.mse_path_.shape == (100, 5)
+    assert model.mse_path_.shape == (100, 25)  # five folds, five times
     assert model.alpha_ in model.alphas_
     assert np.argmin(model.mse_path_.mean(axis=1)) == np.flatnonzero(model.alphas_ == model.alpha_)[0]
 
@@ -106,7 +106,7 @@ def test_several_shares_of_l1_are_tried() -> None:
     ).fit(X, y)
     assert model.l1_ratio_ in (0.2, 0.9)
     assert model.alphas_.shape == (2, 15)
-    assert model.mse_path_.shape == (2, 15, 5)
+    assert model.mse_path_.shape == (2, 15, 25)
 
 
 def test_what_the_plain_estimator_offers_is_there() -> None:

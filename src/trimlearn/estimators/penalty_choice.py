@@ -53,23 +53,25 @@ def check_ratios(values: Any, name: str) -> list[float]:
 
 
 def distinct_splits(
-    cv: Any, X: Any, t: Any, where: NDArray[np.int64] | None, n: int, classifier: bool = False
+    cv: Any, X: Any, t: Any, where: NDArray[np.int64] | None, n: int, classifier: bool = False, times: int = 1
 ) -> list[Split]:
     """What is fitted and what is predicted in each split of the n distinct rows, as masks.
 
     where: the place of each row of X among them, −1 for one that is gone; None: they are the rows of X. The splits of a
-    number of folds depend on the contents of rows alone; elsewhere a row is where its first copy is.
+    number of folds depend on the contents of rows alone; elsewhere a row is where its first copy is. times: in how many
+    orders the rows are put into folds where cv is None.
 
     >>> train, test = distinct_splits(2, None, None, None, 3)[0]
     >>> train, test
     (array([False,  True, False]), array([ True, False,  True]))
     """
-    folds = FOLDS if cv is None else cv
+    folds, times = (FOLDS, times) if cv is None else (cv, 1)
     if isinstance(folds, Integral) and not isinstance(folds, bool):
         if folds < 2:
             raise ValueError(f"cv must be at least 2, got {cv!r}.")
-        fold = np.arange(n) % max(2, min(int(folds), n))
-        return [(fold != k, fold == k) for k in range(int(fold.max()) + 1)]
+        number, again = max(2, min(int(folds), n)), range(1, times)
+        orders = [np.arange(n), *(np.random.Generator(np.random.Philox(key=k)).permutation(n) for k in again)]
+        return [(order % number != k, order % number == k) for order in orders for k in range(min(number, n))]
     first = np.arange(n)
     if where is not None:
         place, row = np.unique(where, return_index=True)

@@ -41,12 +41,11 @@ from trimlearn.robust.regression.sparse import (
     Settled,
     best_explained,
     best_rows,
-    ends,
     explain_by_penalty,
     fold_numbers,
     honest,
-    planned_starts,
     settle,
+    starts,
 )
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.smart.method import concentration_records
@@ -240,26 +239,25 @@ class _SparseFit:
         elif settled.verdict.scale > self.floor:
             self._warn_of_errors(settled)
         mass = max(h, self.rows.S * (1 - settled.verdict.contamination))
-        return settled, self._trimmed([settled.fit.x], mass), mass
+        return settled, self._trimmed(settled.fit.x, mass), mass
 
     def given(self, h: float, x0: Floats | None) -> tuple[Settled, LinearFit, float]:
         """The trimmed fit that keeps h, and the rows that it explains."""
-        raw = self._trimmed(self._starts(h) if x0 is None else [x0], h)
+        raw = self._trimmed(self._start(h) if x0 is None else x0, h)
         return self._settle(self.rows.s * raw.w, h), raw, h
 
-    def _starts(self, h: float) -> list[Floats]:
-        """Models to begin with. Where columns are as many as the rows that are kept, some fit passes through any of
+    def _start(self, h: float) -> Floats:
+        """The model to begin with. Where columns are as many as the rows that are kept, some fit passes through any of
         these, and the objective does not tell which are right: then the model of the rows that are explained."""
         if self.rows.X.shape[1] >= h:
-            return [self._explained(h).fit.x]
-        stage("sparse least trimmed squares from many starts")
-        planned = list(planned_starts(self.rows, self.net, h))
-        found = [x for x, _ in ends(self.rows, self.net, planned, h, self.solver.seed)]
-        return found if self.descends else found[:1]
+            return self._explained(h).fit.x
+        stage("sparse least trimmed squares from several starts")
+        ends = [explain_by_penalty(self.rows, self.net, x, h) for x in starts(self.rows, self.net, h)]
+        return min(ends, key=lambda end: end[1][-1])[0]
 
     def _explained(self, h: float) -> Settled:
-        """The rows that are explained, h of them at least, found from many starts."""
-        stage("sparse least trimmed squares from many starts")
+        """The rows that are explained, h of them at least, found from several starts."""
+        stage("sparse least trimmed squares from several starts")
         fitter = partial(honest, penalised=self.net, fold=fold_numbers(self.rows.n))
         settled = best_rows(self.rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
         convex = self.model.penalty in ("l2", "l1", "elasticnet")
@@ -310,14 +308,14 @@ class _SparseFit:
             _warn_of_short(self.solver.name)
         return x
 
-    def _trimmed(self, starts: list[Floats], h: float) -> LinearFit:
-        """The best trimmed fit that keeps h, from these models."""
+    def _trimmed(self, start: Floats, h: float) -> LinearFit:
+        """The trimmed fit that keeps h, from this model."""
         rows = self.rows
         if not self.descends:
             s = None if np.all(rows.s == 1) else rows.s
-            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, starts)
+            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, [start])
         exact = replace(penalty_net(self.model), tol=EXACT).for_rows(rows)
-        x, history = min((explain_by_penalty(rows, exact, x, h) for x in starts), key=lambda end: end[1][-1])
+        x, history = explain_by_penalty(rows, exact, start, h)
         share = h / rows.S  # F is a mean over all rows
         records = concentration_records([share * value for value in history], h)
         return LinearFit(x, best_explained(rows, x, h), share * history[-1], records, Status.CONVERGED)

@@ -7,10 +7,10 @@ What is different from few columns:
 - The rows that a fit was made for are nearer to it than others, by much. So every row is judged by a model that has not
   seen it: the *honest* residuals.
 
-From every start, concentration steps (a fit to the h rows that the last one explains best) lead to a set of rows; the
-rows that a planned start explains best are one without them too, for these steps may lead it to far-out rows that
-agree. Each set grows or shrinks, every row being judged by honest residuals, until it stays the same. Of the sets that
-come out the largest is taken, unless a smaller one predicts the rows that both hold significantly better.
+A set of rows grows or shrinks, every row being judged by honest residuals, until it stays the same. That begins with
+all rows, and with those that three fits explain best: one to tame entries, one to the most central rows, and one that
+concentration (a fit to the h rows that the last one explains best, again and again) leads to. Of the sets that come out
+the largest is taken, unless a smaller one predicts the rows that both hold significantly better.
 
 A. Alfons, C. Croux and S. Gelper (2013), Sparse least trimmed squares regression for analyzing high-dimensional large
 data sets, Ann. Appl. Stat. 7.
@@ -44,23 +44,20 @@ __all__ = [
     "best_explained",
     "best_rows",
     "drawn_in",
-    "ends",
     "explain_by_penalty",
     "fold_numbers",
     "honest",
-    "planned_starts",
     "settle",
+    "starts",
 ]
 
 FOLDS = 5  # in which rows are left out to judge them: as many as in scikit-learn's cross-validation
-ELEMENTAL = 3  # rows of a random start: Alfons, Croux and Gelper (2013, section 4)
-FEWEST, MOST = 5, 20  # random starts, which only leverage points make necessary beside the planned ones
-WORK = 10_000_000  # entries that random starts may read, a limit on time: 20 times 500,000
-FOLLOWED = 5  # starts followed to the end, beside those that are not random
-FIRST, STEPS = 2, 50  # concentration steps before starts are compared, as in FAST-LTS; at most, a limit on time
+STEPS = 50  # concentration steps at most, a limit on time
 ROUNDS = 10  # of judging and fitting again, a limit on time: sets that have not settled then go round in a circle
 CLIP = 2.0  # robust standard deviations at which entries are drawn in for a start: of a normal law 5 % are
-BOUND = 1.5  # the same for residuals: Huber's k, near 1.345, at which 95 % efficient
+BOUND = (
+    1.5  # robust standard deviations at which residuals are drawn in: Huber's k, near 1.345, at which 95 % efficient
+)
 HUBER = 10  # steps of an M-estimate that is a start only, a limit on time
 SAME = 1e-6  # relative difference of two objectives that is the tolerance of coordinate descent
 MAD = 1.4826  # the normal law's standard deviation over its median absolute deviation, 1/Φ⁻¹(¾)
@@ -170,26 +167,24 @@ def best_rows(
     be fitted well by chance: then a smaller set must do better than any does in clean data on the same design,
     simulated.
     """
-    largest, best, others = _contest(rows, penalised, fitter(rows), h, seed, floor)
+    largest, best, others = _contest(rows, penalised, fitter(rows), h, floor)
     if best is not largest and rows.X.size <= SIMULATED:
         rng = np.random.Generator(np.random.Philox(key=seed + 1))
         model, seen = rows.predict(largest.fit.x), _surprise(largest, best, rows.s)
         for _ in range(CLEAN_SETS):
             clean = replace(rows, t=model + largest.verdict.scale * rng.standard_normal(rows.n))
-            if _surprise(*_contest(clean, penalised, fitter(clean), h, seed, floor)[:2], rows.s) >= seen:
+            if _surprise(*_contest(clean, penalised, fitter(clean), h, floor)[:2], rows.s) >= seen:
                 best = largest
                 break
     return replace(best, disputed=_disputed(best, others, rows))
 
 
 def _contest(
-    rows: Rows, penalised: Penalised, fitted: Honest, h: float, seed: int, floor: float
+    rows: Rows, penalised: Penalised, fitted: Honest, h: float, floor: float
 ) -> tuple[Settled, Settled, list[Settled]]:
     """Of the sets that come out the largest, the best, and all: the largest is the best, unless a smaller one predicts
     the rows of both significantly better. A set is large enough where the rows left out could not be fitted as well."""
-    planned = list(planned_starts(rows, penalised, h))
-    models = [*planned, *[x for x, _ in ends(rows, penalised, planned, h, seed)]]
-    sets = [rows.s, *[rows.s * best_explained(rows, x, h) for x in models]]
+    sets = [rows.s, *[rows.s * best_explained(rows, x, h) for x in starts(rows, penalised, h)]]
     seen: set[bytes] = set()
     settled = [found for c in sets if (found := settle(rows, fitted, c, h, floor, seen)) is not None]
     order = sorted(settled, key=lambda one: -one.weight)
@@ -234,42 +229,34 @@ def settle(
     rows: Rows, fitted: Honest, c: Floats, h: float, floor: float = 0.0, seen: set[bytes] | None = None
 ) -> Settled | None:
     """Fit, judge, keep what is explained, until that stays the same; where it goes round in a circle, or does not end,
-    the largest set on the way. None where it comes to a set that was ``seen`` from another start."""
+    all rows that were explained on the way round. None where it comes to a set that was ``seen`` from another start."""
+
+    def judged(c: Floats, x: Floats | None) -> Settled:
+        fit = fitted(c, x)
+        return Settled(fit, judge(fit.r, h, 0, rows.s, intercept=rows.intercept, floor=floor))
+
     way: dict[bytes, Settled] = {}
     key, x = (c > 0).tobytes(), None
     while key not in way and len(way) < ROUNDS:
         if seen is not None and key in seen:
             return None
-        fit = fitted(c, x)
-        way[key] = Settled(fit, judge(fit.r, h, 0, rows.s, intercept=rows.intercept, floor=floor))
-        x, c = fit.x, rows.s * way[key].verdict.inliers
+        way[key] = judged(c, x)
+        x, c = way[key].fit.x, rows.s * way[key].verdict.inliers
         key = (c > 0).tobytes()
     if seen is not None:
         seen.update(way)
     sets = list(way.values())
     circle = sets[list(way).index(key) :] if key in way else sets[1:]
-    return max(circle, key=lambda one: one.weight)
+    if len(circle) == 1:
+        return circle[0]
+    c = np.max([one.fit.c for one in circle], axis=0)
+    return way.get((c > 0).tobytes()) or judged(c, x)
 
 
-def ends(
-    rows: Rows, penalised: Penalised, planned: list[Floats], h: float, seed: int
-) -> list[tuple[Floats, list[float]]]:
-    """Where concentration ends, from each start that is planned and from the best of those that are random, best first;
-    each with its objectives on the way."""
-    starts = planned + list(_random_starts(rows, penalised, seed))
-    first = [explain_by_penalty(rows, penalised, x, h, FIRST) for x in starts]
-    order = sorted(range(len(first)), key=lambda i: first[i][1][-1])
-    follow = dict.fromkeys([*order[:FOLLOWED], *range(len(planned))])
-    last = sorted((explain_by_penalty(rows, penalised, first[i][0], h) for i in follow), key=lambda end: end[1][-1])
-    return [end for k, end in enumerate(last) if k == 0 or end[1][-1] > last[k - 1][1][-1] * (1 + SAME)]
-
-
-def explain_by_penalty(
-    rows: Rows, penalised: Penalised, x: Floats, h: float, steps: int = STEPS
-) -> tuple[Floats, list[float]]:
+def explain_by_penalty(rows: Rows, penalised: Penalised, x: Floats, h: float) -> tuple[Floats, list[float]]:
     """Concentration steps from x until the objective stops falling, and its values: Σ sᵢwᵢ½rᵢ²/h + penalty(x)."""
     history: list[float] = []
-    for _ in range(steps):
+    for _ in range(STEPS):
         new = penalised.fit(rows, rows.s * best_explained(rows, x, h), x)
         squares = (rows.s * best_explained(rows, new, h)) @ rows.residuals(new) ** 2
         found = float(squares / (2 * h) + penalised.value(new, h))
@@ -306,8 +293,9 @@ def _centre_and_spread(Z: Floats, s: Floats) -> tuple[Floats, Floats]:
     return middle, MAD * weighted_medians(np.abs(Z - middle), s)
 
 
-def planned_starts(rows: Rows, penalised: Penalised, h: float) -> Iterator[Floats]:
-    """Fits to entries drawn in towards the medians, to residuals drawn in as well, and to the most central rows."""
+def starts(rows: Rows, penalised: Penalised, h: float) -> Iterator[Floats]:
+    """A fit to entries drawn in towards the medians; where concentration leads from its M-estimate; a fit to the most
+    central rows."""
     tame = drawn_in(rows)
     x = penalised.fit(tame, rows.s, None)
     yield x
@@ -316,17 +304,8 @@ def planned_starts(rows: Rows, penalised: Penalised, h: float) -> Iterator[Float
         r = rows.t - z
         bound = BOUND * _centre_and_spread(r[:, None], rows.s)[1]
         x = penalised.fit(replace(tame, t=z + np.clip(r, -bound, bound)), rows.s, x)
-    yield x
+    yield explain_by_penalty(rows, penalised, x, h)[0]
     middle, spread = _centre_and_spread(rows.X, rows.s)
     z = np.clip((rows.X - middle) / np.where(spread > 0, spread, np.inf), -2 * CLIP, 2 * CLIP)
     central = CappedSimplex(h).minimise((z**2).mean(axis=1), rows.s)
     yield penalised.fit(rows, rows.s * central, None)
-
-
-def _random_starts(rows: Rows, penalised: Penalised, seed: int) -> Iterator[Floats]:
-    """Fits to a few random rows."""
-    rng = np.random.Generator(np.random.Philox(key=seed))
-    for _ in range(int(np.clip(WORK / rows.X.size, FEWEST, MOST)) if rows.n > ELEMENTAL else 0):
-        c = np.zeros(rows.n)
-        c[rng.choice(rows.n, ELEMENTAL, replace=False)] = 1.0
-        yield penalised.fit(rows, c, None)
