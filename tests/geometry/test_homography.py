@@ -702,6 +702,20 @@ def test_a_second_plane_with_about_as_many_matches_is_told(n: int, wrong: float)
     assert corner_error(model.homography_, one.H) < 3.0
 
 
+@pytest.mark.parametrize(("share", "better"), [(0.3, 2.0), (0.45, 2.0), (0.3, 4.0), (0.45, 4.0)])
+def test_scores_do_not_lead_to_the_smaller_of_two_planes(share: float, better: float) -> None:
+    """Things in front have the clearer texture, and with it the better scores."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        one, other = (random_scene(rng, round(200 * part), 0.0, 0.7, 0.1) for part in (1.0 - share, share))
+        src, dst = np.vstack([one.src, other.src]), np.vstack([one.dst, other.dst])
+        scores = rng.normal(np.repeat([0.0, better], [len(one.src), len(other.src)]), 1.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = TrimmedHomography().fit(src, dst, scores)
+        assert corner_error(model.homography_, one.H) < 10.0
+
+
 def test_matches_off_by_whole_periods_are_told() -> None:
     rng = np.random.default_rng(0)
     s = random_scene(rng, 300, 0.2, tilt=0.02)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import inf, log
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from trimlearn.geometry.homography.score import WIDE, MarginalScore
 from trimlearn.geometry.homography.search import FIRST, GLANCE, MEAGRE, SURVIVORS, SampleSearch, samples_needed, some_of
 from trimlearn.geometry.homography.transfer import one_way_errors, squared_errors, transform
 
-__all__ = ["rival_matches", "uncertainty"]
+__all__ = ["Rival", "rival_of", "uncertainty"]
 
 # Of the inliers: another homography with fewer of its own leaves no doubt which one is meant. A choice: with 0.3 a
 # plane with a quarter of the matches is told of, with 0.8 one with two fifths is not (benchmarks/calibration/
@@ -31,32 +32,46 @@ ROUGH = 0.5
 SEED = 0  # of the samples, so that whether there is a rival does not depend on random_state
 
 
-def rival_matches(pairs: PointPairs, e2: Floats, limit: float, chance: Chance, drawn: int) -> int:
-    """How many of the distinct matches further than ``limit`` from the homography with errors ``e2`` agree on another.
+class Rival(NamedTuple):
+    """Another homography, in pixels, how many matches agree with it, and whether more meet it precisely."""
 
-    0 unless these are RIVAL of its inliers, by cells and one by one, more than chance explains, and most of them beyond
-    their own noise from the homography found, as it is else the same one, and beyond WIDE, as lenses do so much.
-    ``drawn``: the samples that the search took.
+    H: Floats
+    count: int
+    is_better: bool
+
+
+def rival_of(pairs: PointPairs, e2: Floats, limit: float, chance: Chance, drawn: int) -> Rival | None:
+    """What those of the distinct matches agree on that are further than ``limit`` from the homography of errors ``e2``.
+
+    None unless these are RIVAL of its inliers, by cells and one by one, more than chance explains, and most of them
+    beyond their own noise from the homography found, as it is else the same one, and beyond WIDE, as lenses do so much.
+    ``drawn``: the samples that the search took. It is a better one where the search was led by scores that a smaller
+    plane had, and left early.
     """
     rows = (e2 > limit**2).nonzero()[0]
     others = float(chance.s[rows].sum())
     kept = chance.n - others
     if kept <= 4.5 or others < max(RIVAL * kept, 5.0):  # four matches always agree
-        return 0
+        return None
     share = RIVAL * kept / others
     count = min(samples_needed(share, SURE), max(samples_needed(RIVAL, SURE), drawn // QUARTER))
     if not _promising(pairs, rows, chance, count, share):
-        return 0
+        return None
     rest = pairs[rows]
     some = some_of(PointPairs(rest.src, rest.dst))
     apart = Chance(some)
     found = SampleSearch(some, MarginalScore(apart.side), apart, SEED).run(max(drawn, FIRST), SURE)
     if found is None or not found.is_certain or found.significance.k < share * apart.n:
-        return 0
-    near = squared_errors(some.to_pixels(found.H), rest) <= found.noise.threshold**2
+        return None
+    H = some.to_pixels(found.H)
+    there = squared_errors(H, pairs)
+    near = there[rows] <= found.noise.threshold**2
     count = int(near.sum())
     same = count == 0 or np.median(e2[rows[near]]) <= max(found.noise.threshold, WIDE * chance.side) ** 2
-    return 0 if same or count < RIVAL * (len(pairs) - len(rows)) else count
+    if same or count < RIVAL * (len(pairs) - len(rows)):
+        return None
+    own, others = MarginalScore(chance.side).scores(np.array([e2, there]), chance.s).tolist()
+    return Rival(H, count, others > own)
 
 
 def _promising(pairs: PointPairs, rows: Ints, chance: Chance, count: int, share: float) -> bool:

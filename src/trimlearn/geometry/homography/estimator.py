@@ -14,7 +14,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
-from trimlearn.geometry.homography.doubt import rival_matches, uncertainty
+from trimlearn.geometry.homography.doubt import Rival, rival_of, uncertainty
 from trimlearn.geometry.homography.four_point import THIN, four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
@@ -242,12 +242,27 @@ class TrimmedHomography(Trimmed):
         self._training = PointPairs(data.src, data.dst)
         for late in ("_trimmed_fit", "outlier_probability_"):
             self.__dict__.pop(late, None)
-        self._start = (H, h)
-        self.homography_, noise = self._final(matches, H, chance, noise)
-        self._describe(matches, share, chance, noise)
+        self._settle(matches, (H, h), share, chance, noise)
         if not warm and self.refine == "inliers":  # the paper's ways are off by themselves
-            self._warn_of_doubt(matches, chance)
+            rival = self._rival(matches, chance)
+            if rival is not None and rival.is_better:
+                self._settle(matches, (rival.H, h), share, chance, None)
+                rival = self._rival(matches, chance)
+            self._warn_of_doubt(matches, chance, rival)
         return self
+
+    def _settle(
+        self,
+        matches: SortedPairs,
+        start: tuple[Floats, float | None],
+        share: float | None,
+        chance: Chance,
+        noise: MatchNoise | None,
+    ) -> None:
+        """The homography near a start, and all that it says."""
+        self._start = start
+        self.homography_, noise = self._final(matches, start[0], chance, noise)
+        self._describe(matches, share, chance, noise)
 
     @cached_property
     def outlier_probability_(self) -> Floats:  # type: ignore[override]  # made when it is first asked for
@@ -353,19 +368,29 @@ class TrimmedHomography(Trimmed):
                 f"for about {self._noise.threshold:.2g} px.",
             )
 
-    def _warn_of_doubt(self, matches: SortedPairs, chance: Chance) -> None:
+    def _distinct_errors(self, matches: SortedPairs) -> tuple[Floats, float]:
+        """Those of the distinct matches, and up to which they are inliers' by the noise, too."""
+        errors = self.outlier_scores_[matches.order][matches.first]
+        return errors, max(self.threshold_, self._noise.threshold)
+
+    def _rival(self, matches: SortedPairs, chance: Chance) -> Rival | None:
+        """Another homography that other matches agree on."""
+        errors, limit = self._distinct_errors(matches)
+        return rival_of(matches.distinct, np.square(errors), limit, chance, self.n_samples_)
+
+    def _warn_of_doubt(self, matches: SortedPairs, chance: Chance, rival: Rival | None) -> None:
         """Where other matches agree on another homography, or the inliers are too few to tell."""
-        pairs, errors = matches.distinct, self.outlier_scores_[matches.order][matches.first]
-        limit = max(self.threshold_, self._noise.threshold)
-        inliers, count = errors <= limit, int(self.weights_.sum())
+        errors, limit = self._distinct_errors(matches)
+        count = int(self.weights_.sum())
         if count < min(5, len(self.weights_)) and self.threshold is not None:  # which was said to leave too few
             return
-        if others := rival_matches(pairs, np.square(errors), limit, chance, self.n_samples_):
+        if rival is not None:
             warn(
-                f"{others} matches agree with another homography than the {count} inliers do, as those of a second "
-                "plane or of repeated structure would: which of both is meant cannot be told.",
+                f"{rival.count} matches agree with another homography than the {count} inliers do, as those of a "
+                "second plane, of things nearer to a camera that moved, or of repeated structure would: which of both "
+                "is meant cannot be told.",
             )
-        if off := uncertainty(self.homography_, pairs, inliers, chance, self._noise):
+        if off := uncertainty(self.homography_, matches.distinct, errors <= limit, chance, self._noise):
             by = "any number of" if off == inf else f"{off:.2g}"
             warn(
                 f"{count} inliers are too few to tell noise from a wrong match: where they lie, the homography may be "

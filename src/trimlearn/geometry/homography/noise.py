@@ -87,10 +87,11 @@ def _possible(share: float) -> float:
 def _first(near: Floats, limit: float) -> MatchNoise | None:
     """By the median of what is within the limit, less the four smallest; None where there is no more."""
     inner = near[near <= limit]
-    if len(inner) <= 4:
-        return None
     inner.sort()
-    variance = 0.5 * float(ordered_quantile(inner[4:], 0.5)) / log(2.0)
+    inner = inner[4:]
+    if not len(inner):
+        return None
+    variance = 0.5 * float(ordered_quantile(inner, 0.5)) / log(2.0)
     return MatchNoise(variance**0.5, share=_possible(len(inner) / len(near)))
 
 

@@ -26,7 +26,7 @@ FEW = 4096  # matches that the first rounds are made with: a limit on time
 # Of new weights at most: a limit on time. From an estimate by FEW matches one step with all is as good as many (Bickel
 # 1975, one-step estimates); here two.
 ROUNDS = (60, 2)
-SETTLED = 1e-6  # a way of x, of norm 1, that is none: 10⁻³ pixels in an image of 1000
+SETTLED = 5e-7  # a way of x, of norm 1, that is none: 5·10⁻⁴ pixels in an image of 1000
 TINY = 4e-30  # squared length of a difference of steps that is rounding: that of nine numbers, 9 · 2⁻⁵²
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
 # A step of x, 0.3 pixels in an image of 1000, from which on steps are Newton's, if no more than LONGER times as long as

@@ -195,11 +195,11 @@ class SampleSearch:
                 return
 
     def _draw(self, count: int, limit: int) -> Ints:
-        """Samples of four distinct matches. The guided half grows from the best scores to all (PROSAC, Chum 2005)."""
+        """Samples of four distinct matches. Every second one is guided: these grow from the best scores to all (PROSAC,
+        Chum 2005)."""
         reach = np.ones(count)
         if self._guided:
-            guided = count // 2
-            reach[:guided] = ((self.drawn + 2.0 * np.arange(1, guided + 1)) / limit) ** 0.25
+            reach[::2] = ((self.drawn + 2.0 * np.arange(1, (count + 1) // 2 + 1)) / limit) ** 0.25
         cells = self._rng.random((4, count)) * reach * self._mass[-1]
         places = cells.astype(np.int64) if self._alone else np.searchsorted(self._mass, cells, side="right")
         places = np.minimum(places, len(self._mass) - 1)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trimlearn.geometry.homography.a_contrario import Chance
-from trimlearn.geometry.homography.doubt import rival_matches
+from trimlearn.geometry.homography.doubt import rival_of
 from trimlearn.geometry.homography.points import Bools, Floats, PointPairs, sort_pairs
 from trimlearn.geometry.panorama.consistency import Agreement, ambiguous
 from trimlearn.geometry.panorama.scene import Scene
@@ -89,4 +89,5 @@ def _rival(src: Floats, dst: Floats, errors: Floats, threshold: float) -> int:
     """How many matches further off than the threshold agree on a homography of their own."""
     matches = sort_pairs(PointPairs(src, dst))
     pairs, e2 = matches.distinct, np.square(errors[matches.order][matches.first])
-    return rival_matches(pairs, e2, threshold, Chance(pairs), SAMPLES)
+    found = rival_of(pairs, e2, threshold, Chance(pairs), SAMPLES)
+    return 0 if found is None else found.count
