@@ -28,7 +28,7 @@ CLASSES = [
 WAYS_TO_FIT = [
     TrimmedLinearRegression(contamination=0.2, penalty="l1", alpha=0.01, reweight=False, random_state=0),
     TrimmedLinearRegression(penalty="l1", alpha=0.1, random_state=0),
-    TrimmedLinearRegressionCV(n_alphas=10, random_state=0),
+    TrimmedLinearRegressionCV(n_alphas=5, cv=3, random_state=0),
     TrimmedGLM("huber", random_state=0),
     TrimmedLogisticRegression(contamination=0.2, reweight=False, random_state=0),
     TrimmedLogisticRegressionCV(Cs=[0.1, 1.0], cv=3, random_state=0),

@@ -19,7 +19,7 @@ CLEAN: dict[str, tuple[str, Draw]] = {
     "counts": ("poisson", lambda rng, z: rng.poisson(np.exp(z + 2)).astype(float)),
     "huber": ("huber", lambda rng, z: z + rng.normal(size=len(z))),
 }
-SAMPLES = 8
+SAMPLES = 5
 
 
 def sample(draw: Draw, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -152,7 +152,7 @@ def test_reach_of_sparse_columns_and_of_constant_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [TrimmedLogisticRegression, lambda: TrimmedEstimator(RandomForestClassifier(50), random_state=0)]
+    "make", [TrimmedLogisticRegression, lambda: TrimmedEstimator(RandomForestClassifier(25), random_state=0)]
 )
 def test_one_account_of_every_row(make: Any) -> None:
     digits = load_digits_contaminated(0.2)

@@ -31,7 +31,7 @@ def fitted(
 @pytest.mark.parametrize(("penalty", "alpha"), [("l1", 0.05), ("l1", 0.0), ("elasticnet", 0.05), ("mcp", 0.05)])
 def test_of_few_clean_rows_hardly_any_is_flagged_and_then_in_doubt(penalty: str, alpha: float) -> None:
     shares = []
-    for seed in range(10):
+    for seed in range(6):
         model, told = fitted(*rows(30, seed), penalty, alpha)
         shares.append(1 - model.inlier_mask_.mean())
         assert shares[-1] <= 0.05 or "It is in doubt whether the rows flagged" in told
@@ -40,16 +40,16 @@ def test_of_few_clean_rows_hardly_any_is_flagged_and_then_in_doubt(penalty: str,
 
 def test_where_no_row_is_wrong_the_fit_is_scikit_learns() -> None:
     same = 0
-    for seed in range(8):
+    for seed in range(5):
         X, y = rows(30, seed)
         same += np.allclose(fitted(X, y)[0].coef_, Lasso(0.05).fit(X, y).coef_, atol=1e-4)
-    assert same >= 6
+    assert same >= 4
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3])
 def test_leverage_points_that_agree_are_found(share: float) -> None:
     found = []
-    for seed in range(6):
+    for seed in range(4):
         X, y = rows(50, seed)
         bad = np.arange(50) < share * 50
         X[bad] += 5.0
@@ -63,7 +63,7 @@ def test_leverage_points_that_agree_are_found(share: float) -> None:
 def test_errors_on_both_sides_are_found_that_seem_a_heavy_tail_without_a_penalty() -> None:
     """A mean of fits may take 30 % of the errors at 6 σ on either side for a law with heavy tails."""
     found = []
-    for seed in range(6):
+    for seed in range(4):
         X, y = rows(50, seed)
         y[:15] += 6.0 * np.where(np.arange(15) % 2, 1.0, -1.0)
         model, _ = fitted(X, y)

@@ -134,10 +134,10 @@ def test_clean_data_cost_little(n: int) -> None:
 @pytest.mark.parametrize(("n", "p"), [(100, 40), (60, 20)])
 def test_few_rows_per_coefficient_are_no_contamination(n: int, p: int) -> None:
     wrong = 0
-    for seed in range(6):
+    for seed in range(3):
         X, y = line(np.random.default_rng(seed), n, p)
         wrong += TrimmedLinearRegression(random_state=0).fit(X, y).contamination_ > 0.05  # a mean of probabilities
-    assert wrong <= 2
+    assert wrong <= 1
     X, y = line(np.random.default_rng(9), n, p, bad=n // 10)
     assert not TrimmedLinearRegression(random_state=0).fit(X, y).inlier_mask_[: n // 10].any()
 

@@ -144,7 +144,7 @@ def _split(H: NewtonSystem, gradient: Array, x: Array, r2: Regularizer) -> Array
     does not come to its end, the better of it and of proximal gradients."""
     values, Q = np.linalg.eigh(H.matrix())
     linear = H.times(to_numpy(x).ravel()) - to_numpy(gradient).ravel()
-    rho, u, y = max(float(np.sqrt(np.abs(values[0] * values[-1]))), 1e-6 * abs(values[-1]), 1e-300), x, 0 * x
+    rho, u, y = float(max(np.sqrt(np.abs(values[0] * values[-1])), 1e-6 * abs(values[-1]))) or 1.0, x, 0 * x
     best, least = x, r2.value(x)
     for k in range(SUBPROBLEM):
         target = linear + rho * to_numpy(u - y).ravel()
