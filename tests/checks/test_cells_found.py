@@ -154,6 +154,19 @@ def test_cells_that_break_a_sum_or_a_product_are_found() -> None:
     assert told[9, "amount"] == ("in other rows it is items × price", frame.loc[9, "amount"] + 4)
 
 
+def test_a_few_cells_far_off_by_the_same_are_told_where_they_are_not_called_wrong() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"start": rng.integers(0, 900, 300).astype(float), "days": rng.integers(1, 30, 300) * 1.0})
+    frame["end"] = frame["start"] + frame["days"]
+    frame["start"] += rng.integers(0, 2, 300)  # a day more or less, so that there is no rule
+    assert find_cells(as_table(frame)).caveats == ()
+    frame.loc[[7, 20, 150], "end"] -= 365
+    found = find_cells(as_table(frame))
+    told = " ".join(found.caveats)
+    for row in (7, 20, 150):
+        assert f"row {row}" in told or row in {cell.row for cell in found.cells}
+
+
 def test_codes_for_missing_values() -> None:
     frame = related()
     frame.loc[[3, 50], "price"] = -999.0

@@ -200,7 +200,7 @@ def _empty_repeated_names(raw: Raw) -> None:
     compute = arrow().compute
     same = [compute.equal(column, name) for column, name in zip(raw.columns, raw.names, strict=True)]
     repeats = reduce(compute.and_, same) if len(same) > 1 and raw.first_line else None
-    lines = [] if repeats is None else np.flatnonzero(np.asarray(repeats))
+    lines = np.flatnonzero([] if repeats is None else np.asarray(repeats))
     if len(lines):
         first = f"Line {lines[0] + raw.first_line}"
         who = f"{first} repeats" if len(lines) == 1 else f"{first} and {len(lines) - 1} more repeat"
