@@ -216,3 +216,12 @@ def test_counts_by_year() -> None:
     assert (
         np.corrcoef(TrimmedGLM("poisson", contamination=0.15, random_state=0).fit(X, y).predict(X), mean)[0, 1] > 0.999
     )
+
+
+@pytest.mark.parametrize("loss", [Poisson, Huber])
+def test_a_column_of_ones_beside_the_intercept_stays_where_it_is(loss: Any) -> None:
+    """Its gradient is rounding and its curvature 0: steps went wherever the rounding pointed, by a million."""
+    rng = np.random.default_rng(0)
+    V = np.column_stack([np.ones(60), rng.normal(size=60)])
+    t = rng.poisson(np.exp(1 + V[:, 1])).astype(float)
+    assert abs(solve(Problem(loss(V, t, intercept=True), CappedSimplex(50))).x[0]) < 1e-6

@@ -106,3 +106,12 @@ def test_what_cannot_be_searched_is_refused() -> None:
         forward_search(X, 1e200 * X[:, 0])
     with pytest.raises(ValueError, match="level must lie"):
         forward_search(X, X[:, 0] + X[:, 1] ** 2).envelope("a")  # type: ignore[arg-type]
+
+
+def test_many_copies_are_told() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(60, 2))
+    y = X @ [1.0, 2.0] + rng.normal(size=60)
+    X[30:], y[30:] = X[:30], y[:30]
+    with pytest.warns(UserWarning, match="50% of the rows are copies"):
+        forward_search(X, y)

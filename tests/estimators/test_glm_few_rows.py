@@ -128,3 +128,48 @@ def test_labels_of_one_class_are_named_as_such() -> None:
 
 def test_a_block_of_rows_may_hold_one_class_only() -> None:
     RegressionLaw("binomial").check(Examples(np.ones((5, 2)), np.zeros(5)))
+
+
+def with_few_values(n: int, mean: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Counts beside one 0/1 column: n rows that are a few pairs (x, y), each many times."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, size=(n, 1)).astype(float)
+    return X, rng.poisson(mean * np.exp(0.3 * X[:, 0])).astype(float)
+
+
+@pytest.mark.parametrize("mean", [0.5, 3.0])
+def test_counts_beside_a_column_of_few_values_are_so_many_observations(mean: float) -> None:
+    """Taken for weights of some twenty rows, they proved nothing: a tenth of them, far too large, were kept, or called
+    doubtful."""
+    X, y = with_few_values(400, mean, 102)
+    y[:40] += 8 * round(mean + 1)
+    model, told = fitted("poisson", X, y)
+    assert not model.inlier_mask_[:40].any() and model.inlier_mask_[40:].all()
+    assert not told
+
+
+@pytest.mark.parametrize("seed", [100, 101, 103])
+def test_a_group_whose_mean_would_run_off_to_zero_counts(seed: int) -> None:
+    """All that is not 0 in one of the groups is less than half of the rows, and was left out."""
+    model, told = fitted("poisson", *with_few_values(400, 0.5, seed))
+    assert model.inlier_mask_.all() and abs(model.coef_[0]) < 2 and not told
+
+
+@pytest.mark.parametrize("trials", [2, 20])
+def test_shares_that_are_mostly_zero_are_no_exact_fit(trials: int) -> None:
+    """Half of the rows are 0, and a fit to these alone left out all others."""
+    for seed in range(2):
+        rng = np.random.default_rng([trials, seed, 3])
+        X = np.column_stack([rng.normal(size=200), rng.integers(0, 2, 200)])
+        y = rng.binomial(trials, 1 / (1 + np.exp(3 - X @ [0.5, 0.3]))) / trials
+        model, told = fitted("binomial", X, y)
+        assert model.inlier_mask_.all() and np.abs(model.coef_).max() < 2 and not told
+
+
+def test_more_zeros_than_counts_have_are_told() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = rng.poisson(np.exp(2 + X @ [0.5, -0.3])).astype(float)
+    assert not fitted("poisson", X, y)[1]
+    y[rng.random(200) < 0.3] = 0
+    assert any("of the counts that the fit rests on are 0" in message for message in fitted("poisson", X, y)[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pandas as pd
@@ -140,3 +141,28 @@ def test_rows_on_a_cluster_and_large_arrays_lie_elsewhere(monkeypatch: pytest.Mo
     assert lies_elsewhere(OnDask(open_dataset(X, NUMBERS), None), None)
     monkeypatch.setattr(streamed, "STREAMED", X.size - 1)
     assert lies_elsewhere(X, NUMBERS)
+
+
+def test_dates_as_a_target_are_refused() -> None:
+    """NumPy takes them for numbers, of nanoseconds."""
+    X = np.arange(20.0)[:, None]
+    days = np.datetime64("2026-01-01") + np.arange(20)
+    for model in (TrimmedGLM(), TrimmedLinearRegression(), TrimmedEstimator(Ridge())):
+        for y in (days, days - days[0]):
+            with pytest.raises(ValueError, match="y holds dates or times"):
+                model.fit(X, y)
+
+
+def test_text_as_the_target_of_a_wrapped_regressor_is_named() -> None:
+    with pytest.raises(ValueError, match="y holds text"):
+        TrimmedEstimator(Ridge()).fit(np.arange(6.0)[:, None], np.array(list("ababab")))
+
+
+def test_relative_weights_are_not_warned_of_where_only_their_ratios_matter() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 1))
+    y, s = rng.poisson(5.0, size=40), np.full(40, 1 / 40)
+    with catch_warnings():
+        simplefilter("error")
+        light = TrimmedGLM(random_state=0).fit(X, y, sample_weight=s)
+    np.testing.assert_allclose(light.coef_, TrimmedGLM(random_state=0).fit(X, y).coef_, atol=1e-8)

@@ -17,7 +17,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lars, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
@@ -643,6 +643,7 @@ def test_random_states_left_open_are_fixed() -> None:
         ({"contamination": 1.0}, "at least 0"),
         ({"loss": "hinge"}, "loss must be"),
         ({"loss": lambda y, p: -np.ones(len(y))}, "number >= 0 per row"),
+        ({"loss": lambda y, p: np.full(len(y), np.nan)}, "number >= 0 per row"),
         ({"cv": 1}, "at least 2 folds"),
         ({"max_iter": 0}, "max_iter"),
         ({"balanced_trimming": True}, "balanced_trimming"),
@@ -746,3 +747,12 @@ def test_weights_of_rows_with_several_targets_are_as_many_copies() -> None:
     repeated = kind.judge(np.zeros_like(copies), copies, np.ones(len(copies)), 0.6 * s.sum())
     assert weighted.contamination == pytest.approx(repeated.contamination, abs=1e-9)
     assert weighted.threshold == pytest.approx(repeated.threshold)
+
+
+def test_a_regressor_says_that_it_gives_no_probabilities_to_flag_rows_by() -> None:
+    X = np.arange(30.0)[:, None]
+    model = TrimmedEstimator(Ridge(), random_state=0).fit(X, X[:, 0] + np.sin(X[:, 0] ** 2))
+    with pytest.raises(AttributeError, match="no outlier_probability_"):
+        model.flag()
+    with pytest.raises(NotFittedError):
+        TrimmedEstimator(Ridge()).flag()

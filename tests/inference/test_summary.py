@@ -79,3 +79,13 @@ def test_so_it_is_for_counts_and_labels(model: Any) -> None:
     told = "taken for bad" in str(found)
     assert told == (abs(found.flagged_share - 0.3) > 0.05)
     assert found.f_test is None and 0 < found.deviance_explained < 1
+
+
+def test_counts_that_scatter_more_than_their_law_are_told_to_be() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    mean = np.exp(2 + X @ [0.3, -0.2])
+    for y, scattered in ((rng.poisson(mean), False), (rng.poisson(mean * rng.gamma(3, 1 / 3, 150)), True)):
+        model = TrimmedGLM("poisson", 0, reweight=False).fit(X, y)
+        assert ("The counts scatter" in str(model.summary())) == scattered
+        assert "The counts scatter" not in str(model.summary(covariance="HC1"))

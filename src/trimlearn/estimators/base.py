@@ -81,15 +81,23 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def false_discovery_rate_(self) -> float:
         """The expected share of innocents among the training rows that are flagged (``inlier_mask_`` is False)."""
-        check_is_fitted(self, "outlier_probability_")
-        return false_discovery_rate(self.outlier_probability_, ~self.inlier_mask_)
+        return false_discovery_rate(self._probability, ~self.inlier_mask_)
+
+    @property
+    def _probability(self) -> np.ndarray:
+        check_is_fitted(self, "weights_")
+        if not hasattr(self, "outlier_probability_"):
+            raise AttributeError(
+                f"this {type(self).__name__} has no outlier_probability_, by which rows are flagged: outlier_scores_ "
+                "orders them, and rethreshold(contamination) leaves out as many as you say."
+            )
+        return self.outlier_probability_
 
     def flag(self, fdr: float = 0.1) -> np.ndarray:
         """The numbers of the training rows on the longest list of which a share ``fdr``, at most, is expected to be
         innocent; worst first, by ``outlier_probability_``."""
-        check_is_fitted(self, "outlier_probability_")
         # From a cluster too: one number a row.
-        scores, probability = np.asarray(self.outlier_scores_), np.asarray(self.outlier_probability_)
+        probability, scores = np.asarray(self._probability), np.asarray(self.outlier_scores_)
         order = np.lexsort((-scores, -probability))
         return np.asarray(order[flag(probability, fdr)[order]])
 

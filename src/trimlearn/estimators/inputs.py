@@ -57,15 +57,24 @@ def refuse_collections(estimator: Any, *data: Any) -> None:
 
 def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
     """A target of finite numbers, one per row, for the estimator ``name``."""
-    y = column_or_1d(on_host(y), warn=True)
+    t = as_numbers(column_or_1d(on_host(y), warn=True), dtype, name)
+    assert_all_finite(t, input_name="y")
+    return t
+
+
+def as_numbers(y: np.ndarray, dtype: Any, name: str) -> np.ndarray:
+    """Targets as numbers, of any shape; dates, which NumPy takes for numbers, are none."""
+    if y.dtype.kind in "mM":
+        raise ValueError(
+            f"y holds dates or times, and {name} predicts numbers: give their distance from one of them in a unit of "
+            "your choice, as in (y - y.min()) / np.timedelta64(1, 'D')."
+        )
     try:
-        t = np.asarray(y, dtype=dtype)
-    except ValueError as error:
+        return np.asarray(y, dtype=dtype)
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"y holds text, and {name} predicts numbers ({error}). For labels use TrimmedLogisticRegression."
         ) from error
-    assert_all_finite(t, input_name="y")
-    return t
 
 
 def check_labels_known(y: Any) -> None:
@@ -106,13 +115,14 @@ def filled_numbers(X: Any) -> Any:
     return SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(A) if np.isnan(A).any() else A
 
 
-def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
-    """Sample weights that count rows; UserWarning where they cannot, because they sum to a share of the rows."""
+def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64, *, relative: bool = False) -> np.ndarray:
+    """Sample weights that count rows; UserWarning where they cannot, because they sum to a share of the rows. relative:
+    whether only their ratios matter."""
     s = _check_sample_weight(on_host(sample_weight), X, dtype=dtype, ensure_non_negative=True)
     total, rows = float(s.sum(dtype=np.float64)), int(np.count_nonzero(s))
     if not rows:
         raise ValueError("Sample weights must contain at least one non-zero number: nothing is left to fit.")
-    if total < SHARE * rows:
+    if total < SHARE * rows and not relative:
         warn(
             f"sample_weight sums to {total:.3g} for {rows} rows, but 2 means the row twice: as so few rows, hardly any "
             f"can be told to be wrong. Multiply it by {rows / total:.3g} if it is relative.",

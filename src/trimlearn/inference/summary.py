@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from trimlearn._utils.text import grid
 from trimlearn.inference.outlier_table import data_frame
@@ -14,6 +15,8 @@ from trimlearn.inference.outlier_table import data_frame
 Vector = NDArray[np.float64]
 
 DIFFERENT = 0.05  # of the share flagged and the contamination: one row in 20 is more than both round by, and asks why
+SCATTERED = 1.5  # deviance over its degrees of freedom: 1.16 at most of Poisson's own counts (at a mean of 2), and room
+BY_CHANCE = 1e-3  # chance of such a deviance, below which that is told (a choice)
 HEADINGS = ("estimate", "std. error", "{statistic}", "p", "from", "to")
 
 
@@ -98,6 +101,19 @@ class Summary:
         ]
 
     @property
+    def _scattered(self) -> list[str]:
+        """What it means for standard errors that counts scatter more than their law has it."""
+        ratio = self.deviance / max(self.df_resid, 1.0)
+        if self.family != "poisson" or self.covariance != "classical" or ratio < SCATTERED:
+            return []
+        if chdtrc(self.df_resid, self.deviance) > BY_CHANCE:
+            return []
+        return [
+            f"The counts scatter {ratio:.1f} times as much as the family has it: standard errors are some "
+            f"{np.sqrt(ratio):.1f} times too small. Take covariance='HC1'."
+        ]
+
+    @property
     def _residuals(self) -> list[str]:
         kind = "Residuals" if self.family == "normal" else "Deviance residuals"
         values = [_short(q) for q in self.residual_quantiles]
@@ -127,6 +143,7 @@ class Summary:
                 f"Deviance {_short(self.deviance)}, of a constant {_short(self.null_deviance)}: "
                 f"{self.deviance_explained:.1%} explained",
                 f"Dispersion {_short(self.scale**2)}, {df} degrees of freedom",
+                *self._scattered,
             ]
         lines = [
             f"Residual scale {_short(self.scale)} on {df} degrees of freedom",

@@ -6,6 +6,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy.special import betainc
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.examples import Examples
@@ -25,6 +26,7 @@ EXACT = 0.85
 # Share of the rows, and one at least, that is expected to be judged wrongly, from which on that is told: of 5 % of bad
 # rows that is all of them (a choice).
 MISTAKEN = 0.05
+BY_CHANCE = 1e-3  # chance of as many zeros, below which they are told: few clean tables are (a choice)
 MAJORITY = 1.0  # standard errors by which right rows must be more than half: else both groups may be right (a choice)
 
 
@@ -187,6 +189,21 @@ def warn_of_long_tail(scores: np.ndarray, flagged: np.ndarray) -> None:
             f"{flagged.mean():.0%} of the rows lie far off on one side of the fit, but one skewed law explains all "
             "rows about as well: y may scatter more than the family has it (overdispersion, a long tail) rather than "
             "these rows be wrong; without them the mean is off. Give contamination=0 if they are right.",
+        )
+
+
+def warn_of_zeros(t: np.ndarray, mean: np.ndarray, s: np.ndarray) -> None:
+    """UserWarning where more of these counts are 0 than Poisson laws of the means have, and enough to matter. s: how
+    many observations each is."""
+    total, zeros, expected = (float(s @ part) for part in (np.ones(len(t)), t == 0, np.exp(-mean)))
+    if zeros - expected <= max(1.0, MISTAKEN * total) or np.any(t != np.floor(t)):
+        return
+    if betainc(zeros, total - zeros + 1, expected / total) < BY_CHANCE:  # a bound (Hoeffding 1956), as means differ
+        warn(
+            f"{zeros / total:.0%} of the counts that the fit rests on are 0, where it expects {expected / total:.0%}: "
+            "some may be 0 for another reason than a small mean, as where nothing was recorded, or y scatters more "
+            "than counts do. Then predictions and standard errors are off: leave such rows out, or model apart whether "
+            "y is 0.",
         )
 
 

@@ -69,6 +69,10 @@ class Distinct:
             Examples(data.X.take(kept, axis=0), data.t[kept], counts), where, Examples(data.X[gone], data.t[gone])
         )
 
+    def given(self, values: np.ndarray) -> np.ndarray:
+        """What is said of the distinct rows, for each of the given rows that count."""
+        return values if self.where is None else np.asarray(values[self.where[self.where >= 0]])
+
     def spread(self, *columns: tuple[np.ndarray, Any]) -> list[np.ndarray]:
         """One entry for each given row, from pairs: the entries of the distinct rows, and of those that are gone."""
         if self.where is None:
@@ -80,14 +84,15 @@ class Distinct:
 
 
 def check_examples(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool, y_numeric: bool = False
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool, y_numeric: bool = False, relative: bool = False
 ) -> Examples:
-    """Training data as scikit-learn checks them; small ones dense. y_numeric: the target holds numbers, not labels."""
+    """Training data as scikit-learn checks them; small ones dense. y_numeric: the target holds numbers, not labels.
+    relative: only the ratios of weights matter."""
     X, t = check_data(
         estimator, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=y_numeric,
         ensure_min_samples=2,
     )  # fmt: skip
-    s = None if sample_weight is None else check_counts(sample_weight, X, X.dtype)
+    s = None if sample_weight is None else check_counts(sample_weight, X, X.dtype, relative=relative)
     data = Examples(X, t, s)
     return data if data.large or not is_sparse(X) else Examples(X.toarray(), t, s)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from trimlearn.estimators.linear.doubt import (
     warn_of_long_tail,
     warn_of_no_trimming,
     warn_of_separation,
+    warn_of_zeros,
 )
 from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish
@@ -28,7 +28,6 @@ from trimlearn.losses import Logistic
 from trimlearn.losses.linear import Linear
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.labels.copies import kish_weights
 from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.regression.set_apart import without_chance
@@ -131,6 +130,7 @@ class TrimmedGLM(LinearRegressor):
 
     _fit_on_dask = fit_glm_on_dask
     _fit_stream = fit_glm_stream
+    _relative_weights = True
     _unit: float  # of the residuals of a robust loss
 
     def __init__(
@@ -184,8 +184,7 @@ class TrimmedGLM(LinearRegressor):
         starts, unit = self._starts(rows, solver.seed)
         self._unit, self._start = unit, starts[0]
         labels = self._judged_labels(rows, solver.seed)
-        # Rows of unequal weights, such as shares of many trials and of few, prove no more than so many equal ones.
-        evidence = rows if rows.s is None else replace(rows, s=kish_weights(rows.s.astype(np.float64)))
+        evidence = law.evidence(rows)
         worth = evidence.S / rows.S
         half, floor = min(law.half(evidence, q, labels) / worth, rows.S), law.floor(rows.t)
         keep = half if h is None else h
@@ -216,10 +215,10 @@ class TrimmedGLM(LinearRegressor):
         if self.reweight:
             x, inliers, _ = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
             if h is None and labels is None:
-                known = law.knows_size(rows.t)
-                x, inliers, doubt = without_chance(x, inliers, evidence.s, q, residuals, refit, known=known)
+                size = law.size(rows.t)
+                x, inliers, doubt = without_chance(x, inliers, evidence.s, q, residuals, refit, size=size)
                 if doubt:
-                    warn_of_chance(~inliers)
+                    warn_of_chance(~distinct.given(inliers))
             weights = inliers.astype(rows.X.dtype)
 
         final = judged(x, None)
@@ -235,7 +234,12 @@ class TrimmedGLM(LinearRegressor):
         if h is None and labels is None:
             warn_of_no_trimming(rows, half, q, exact=exact)
             if law.is_family and not exact:
-                warn_of_long_tail(after / final.scale, weights <= 0)
+                z = np.asarray(rows.X @ self.coef_ + self.intercept_)
+                if self.loss == "poisson":
+                    counts = weights > 0
+                    known = np.ones(rows.n) if evidence.s is None else evidence.s
+                    warn_of_zeros(rows.t[counts], law.family.mean(z[counts]), known[counts])
+                warn_of_long_tail(distinct.given(after / final.scale), distinct.given(weights <= 0))
         if labels is not None and self.penalty is None:
             warn_of_separation(rows.t, np.asarray(rows.X @ self.coef_ + self.intercept_), weights > 0)
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import final
 
@@ -15,6 +15,8 @@ from trimlearn.inference.families import Family, family
 from trimlearn.losses import Gamma, Huber, Logistic, Poisson, SmoothL1, StudentT
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.linear import Layer
+from trimlearn.robust.distinct import row_hashes
+from trimlearn.robust.labels.copies import are_observations, kish_weights
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.verdict import Verdict
@@ -26,6 +28,8 @@ RANGES = {"poisson": (0.0, inf, "counts >= 0"), "gamma": (0.0, inf, "amounts > 0
 # the degrees of freedom that Lange, Little and Taylor (1989) advise; a tip that is narrow beside the scale.
 SHAPES = {"huber": 1.345, "student_t": 4.0, "l1": 0.01}
 USUAL = 2.5  # the score above which a label is called an outlier where none of the training data was: as in `judge`
+TRIALS = 100  # the most that shares show: two digits are as many as are written down, and of more the floor is low
+SAME_SHARE = 1e-4  # of a trial: shares of 100 in float32 are right to 1e-5 of one
 ROUNDING = 1e-9  # a score that is less by this share is the same but for rounding
 
 
@@ -87,35 +91,61 @@ class RegressionLaw:
         f, slope = self.family.evaluate(z.astype(np.float64), t.astype(np.float64))
         return np.asarray(-np.sign(slope) * np.sqrt(2 * np.maximum(f, 0)))
 
+    def size(self, t: np.ndarray) -> float:
+        """The spread of the residuals where it is known, else 0: that of counts and labels is. Shares come from unknown
+        numbers of trials, of which the fewest are known."""
+        if self.loss == "poisson":
+            return 1.0
+        return fewest_trials(t) ** -0.5 if self.loss == "binomial" else 0.0
+
     def floor(self, t: np.ndarray) -> float:
         """What the scale of the residuals cannot be below."""
-        if not self.is_family:
-            return rounding_floor(t)
-        return 1.0 if self.knows_size(t) else rounding_floor(np.ones(1))
+        return max(self.size(t), rounding_floor(np.ones(1) if self.is_family else t))
 
-    def knows_size(self, t: np.ndarray) -> bool:
-        """Whether the spread of the residuals is known: that of counts and labels is; proportions come from unknown
-        numbers of trials."""
-        return self.is_family and not self.family.dispersed and (self.loss != "binomial" or are_labels(t))
+    def evidence(self, rows: Examples) -> Examples:
+        """The rows weighed by how many observations they are. Rows that are there several times with other targets are
+        observations. Of other weights, such as shares of many trials and of few, they prove no more than so many equal
+        ones."""
+        if rows.s is None:
+            return rows
+        s = rows.s.astype(np.float64)
+        trials = self.loss == "binomial" and np.allclose(s * rows.t, np.round(s * rows.t))
+        counts = not trials and are_observations(row_hashes(rows.X), rows.t, s)
+        return replace(rows, s=s if counts else kish_weights(s))
 
     def half(self, rows: Examples, coefficients: int, labels: JudgedLabels | None) -> float:
-        """Half of the rows, and of counts half of those that are not 0 as well. Of labels, as many as are right."""
-        half = float(min(rows.S, (rows.S + coefficients + 1) // 2))
+        """The rows to keep while nothing is known: see `half_of`. Of labels, as many as are right."""
         if labels is not None:
-            return max(half, rows.S * (1 - labels.verdict.noise.epsilon))
-        if self.loss != "poisson":
-            return half
+            return max(half_of(rows.S, rows.S, coefficients), rows.S * (1 - labels.verdict.noise.epsilon))
         s = np.ones(rows.n) if rows.s is None else rows.s
-        return max(half, half_of_counts(rows.S, float(s[rows.t > 0].sum()), coefficients))
+        return half_of(rows.S, min(float(s[off].sum()) for off in self.off_bounds(rows.t)), coefficients)
+
+    def off_bounds(self, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which targets are not the least that the law knows, and which are not the largest."""
+        low, high, _ = RANGES.get(self.loss, (-inf, inf, ""))
+        return t > low, t < high
 
 
 NORMAL_ERRORS = RegressionLaw("normal")  # about a linear model
 
 
-def half_of_counts(total: float, events: float, coefficients: int) -> float:
-    """The rows to keep of so many, of which ``events`` are not 0, for half of those and half a row more for each
-    coefficient: a fit to rows that are all 0, or to few others, explains them perfectly, by means of 0."""
-    return total - max(0.0, (events - coefficients) // 2)
+def half_of(total: float, events: float, coefficients: int) -> float:
+    """The rows to keep of so many, of which ``events`` do not lie at a bound of the law: half of these, and half a row
+    more for each coefficient, besides the others. A fit to rows that are all 0, or to few others, explains them
+    perfectly, by means of 0."""
+    return min(total, total - events + (events + coefficients + 1) // 2)
+
+
+def fewest_trials(t: np.ndarray) -> float:
+    """The fewest trials of which all these can be shares, inf for more than `TRIALS`: 1 for labels. Shares of so many
+    have residuals of a deviance whose size is about 1/√trials.
+
+    >>> fewest_trials(np.array([0.0, 0.5, 1.0])), fewest_trials(np.array([0.2, 0.5])), fewest_trials(np.array([0.123]))
+    (2, 10, inf)
+    """
+    shares = np.unique(t).astype(np.float64)
+    whole = (m for m in range(1, TRIALS + 1) if np.all(np.abs(m * shares - np.round(m * shares)) < SAME_SHARE))
+    return next(whole, inf)
 
 
 def are_labels(t: np.ndarray) -> bool:

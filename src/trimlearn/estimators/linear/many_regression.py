@@ -17,7 +17,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn.engines.cluster.rows import ShardRows
 from trimlearn.estimators.linear.doubt import warn_of_exact_fit
 from trimlearn.estimators.linear.examples import Examples
-from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, half_of_counts
+from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, half_of
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.robust.regression.streamed_mm import all_of_them
@@ -107,7 +107,7 @@ class RegressionRows(ABC):
     @property
     def half(self) -> float:
         """The fewest rows that can be the majority."""
-        return float(min(self.mass, (self.mass + self.q + 1) // 2))
+        return half_of(self.mass, self.mass, self.q)
 
     def judge(self, x: Array) -> FittedJudge:
         """The model x."""
@@ -140,10 +140,8 @@ class RegressionRows(ABC):
 def fit_regression(rows: RegressionRows, law: RegressionLaw, starts: Sequence[Array], h: float | None) -> None:
     """Fit the model from the best of these starts, which the fit to a sample gave; all rows decide the trimmed fit, the
     scale, the cut-off, the share of bad rows and the coefficients. h: what is to be kept; None: find out."""
-    model, half = rows.model, rows.half
-    positive = rows.total(_positive, law)
-    if law.loss == "poisson":  # as `RegressionLaw.half` says of arrays
-        half = max(half, half_of_counts(rows.mass, positive, rows.q))
+    model, events = rows.model, min(rows.total(_above, law), rows.total(_below, law))
+    half = half_of(rows.mass, events, rows.q)  # as `RegressionLaw.half` says of arrays
     keep = half if h is None else h
     raw = min((rows.trimmed(x, keep) for x in starts), key=lambda fit: fit.objective)
     verdict = rows.judged(raw.x, keep)
@@ -219,7 +217,16 @@ def _chances(block: ShardRows, judge: FittedJudge, scale: float, values: np.ndar
     return np.asarray(np.interp(log_p_values(block, judge, scale), values, chance))
 
 
-def _positive(block: ShardRows, law: RegressionLaw) -> float:
-    """How many rows do not count 0; ValueError where the law knows no such targets."""
+def _above(block: ShardRows, law: RegressionLaw) -> float:
+    """How many rows do not have the least target of the law; ValueError where it knows no such targets."""
     law.check(Examples(block.V, block.t))
-    return float(np.sum((block.t > 0) if block.s is None else block.s[block.t > 0], dtype=np.float64))
+    return _mass(block, law.off_bounds(block.t)[0])
+
+
+def _below(block: ShardRows, law: RegressionLaw) -> float:
+    """How many rows do not have the largest target of the law."""
+    return _mass(block, law.off_bounds(block.t)[1])
+
+
+def _mass(block: ShardRows, these: np.ndarray) -> float:
+    return float(np.sum(these if block.s is None else block.s[these], dtype=np.float64))

@@ -116,6 +116,7 @@ class LinearRegressor(IntervalMixin, RegressorMixin, LinearModel):  # type: igno
     coef_: np.ndarray
     intercept_: float
     scale_: float
+    _relative_weights = False  # whether only the ratios of sample weights matter
 
     def predict(self, X: Any) -> np.ndarray:
         """The mean of y for every row of X, which may be a dataset, or Dask's."""
@@ -147,7 +148,7 @@ class LinearRegressor(IntervalMixin, RegressorMixin, LinearModel):  # type: igno
         """How y spreads about what is predicted."""
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
-        return check_examples(self, X, y, sample_weight, reset=reset, y_numeric=True)
+        return check_examples(self, X, y, sample_weight, reset=reset, y_numeric=True, relative=self._relative_weights)
 
     def _means(self, X: Any) -> np.ndarray:
         """The means of rows that were checked."""

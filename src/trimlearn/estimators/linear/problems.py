@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf, isfinite, prod
 from operator import attrgetter
 from typing import Any, final
@@ -93,13 +94,19 @@ class Solver:
         return best
 
     def refit(self, problem: Problem, x0: Array) -> Array:
-        """The model of rows as they are weighted: in closed form where there is one, else from x0."""
+        """The model of rows as they are weighted: in closed form where there is one, else from x0 or the loss's own
+        start, where F is less; and from the other, too, where that comes to no end. From means that have run off to 0
+        hardly any gradient leads back."""
         stage(f"fit to the {problem.S:.0f} rows explained")
         s = np.ones(problem.n) if problem.s is None else problem.s
         x = problem.loss.minimiser(s / problem.S, problem.r2, x0)
         if x is not None:
             return x
-        found = self._solve(problem, x0)
+        starts = [x0, to_numpy(problem.r2.feasible(problem.loss.start()))]
+        first, other = sorted(starts, key=partial(problem.objective, np.ones(problem.n)))
+        found = self._solve(problem, first)
+        if not found.status.converged:
+            found = min(found, self._solve(problem, other), key=attrgetter("objective"))
         self.warn_if_short(found)
         return found.x
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from trimlearn.estimators.label_assessment import LabelAssessment
-from trimlearn.estimators.linear.laws import half_of_counts
+from trimlearn.estimators.linear.laws import half_of
 from trimlearn.inference.table import Findings, plain_kinds, residual_words
 from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
@@ -90,7 +90,7 @@ class NumericTarget(TargetKind):
             r = np.asarray(t, dtype=np.float64).reshape(P.shape) - P
             return np.asarray(0.5 * np.sum(r.reshape(len(r), -1) ** 2, axis=1))
         f = np.asarray(self.loss(t, P), dtype=np.float64)
-        if f.shape != (len(P),) or np.any(f < 0):
+        if f.shape != (len(P),) or not np.all(f >= 0):
             raise ValueError("loss(y, prediction) must give one number >= 0 per row.")
         return f
 
@@ -101,7 +101,7 @@ class NumericTarget(TargetKind):
         """Half of the rows; and where more than half have one value, as zeros among counts or amounts, half of the
         others as well: a constant explains those alone perfectly, and all others would seem wrong."""
         S, others = float(s.sum()), float(s @ _not_commonest(t, s))
-        return min(S, (half_of_counts(S, others, 0) if others < S / 2 else S // 2) + 1)
+        return min(S, (half_of(S, others, 0) if others < S / 2 else S // 2) + 1)
 
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
         signed = self.signed_residuals(P, t)

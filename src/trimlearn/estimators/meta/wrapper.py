@@ -19,7 +19,14 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed, row_names
-from trimlearn.estimators.inputs import check_counts, check_labels_known, filled_numbers, places, refuse_collections
+from trimlearn.estimators.inputs import (
+    as_numbers,
+    check_counts,
+    check_labels_known,
+    filled_numbers,
+    places,
+    refuse_collections,
+)
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.meta.appeal import Appeal
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, given_splits, weight_argument
@@ -250,6 +257,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         y = np.asarray(y) if columns else column_or_1d(y, warn=True)
         if is_classifier(self.estimator):
             check_labels_known(y)
+        elif y.dtype.kind not in "biufc":
+            y = as_numbers(y, np.float64, type(self).__name__)
         assert_all_finite(y, input_name="y")
         if len(y) == 0:
             raise ValueError("X and y have no rows: at least one is needed, and two of different classes to classify.")

@@ -7,18 +7,18 @@ values, equal rows are different examples, and some of them bear different label
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.robust.distinct import GOLDEN, Hashes
-from trimlearn.robust.labels.noise_em import Floats, Labels
-
-MOST = 10_000  # rows as which they may count, a limit on time: of more, the cells that they share are known well
+from trimlearn.robust.labels.noise_em import Floats
 
 
-def are_observations(hashes: Hashes, labels: Labels, s: Floats) -> bool:
+def are_observations(hashes: Hashes, targets: NDArray[Any], s: Floats) -> bool:
     """Whether rows that are there s times, a whole number, are so many observations: some that are equal, by their
-    hashes, bear different labels.
+    hashes, bear different labels, or other targets.
 
     >>> hashes = np.array([7, 7, 8], dtype=np.uint64)
     >>> are_observations(hashes, np.array([0, 1, 1]), np.array([5.0, 2.0, 1.0]))
@@ -26,12 +26,12 @@ def are_observations(hashes: Hashes, labels: Labels, s: Floats) -> bool:
     >>> are_observations(hashes + np.arange(3, dtype=np.uint64), np.array([0, 1, 1]), np.array([5.0, 2.0, 1.0]))
     False
     """
-    if not np.all(s == np.floor(s)) or not s.max() > 1 or s.sum() > MOST:
+    if not np.all(s == np.floor(s)) or not s.max() > 1:
         return False
     there = np.flatnonzero(s > 0)
     order = there[np.argsort(hashes[there], kind="stable")]
     same = hashes[order[1:]] == hashes[order[:-1]]
-    return bool(np.any(same & (labels[order[1:]] != labels[order[:-1]])))
+    return bool(np.any(same & (targets[order[1:]] != targets[order[:-1]])))
 
 
 def apart(hashes: Hashes, copies: NDArray[np.int64]) -> Hashes:

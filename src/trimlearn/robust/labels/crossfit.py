@@ -43,6 +43,7 @@ TRUSTED = 0.5  # share of the rows that a wary model trusts: most labels are rig
 TRUSTING: Start = (1.0, False)  # by definition: every row, whatever its class
 STARTS: tuple[Start, ...] = (TRUSTING, (TRUSTED, False), (TRUSTED, True))  # all, half, half of each class
 SIGNIFICANT = 2.0  # standard errors by which a wary model must be better: a test at 2.3 %, for there are two of them
+WRITTEN = 10_000  # rows that copies are written out as, a limit on time: of more, the cells they share are known well
 FOLDS, FOLDS_OF_MANY = 5, 2  # of small data, where passes cost next to nothing; the least, a judge per half
 
 
@@ -84,7 +85,7 @@ def judge_labels(
     labels = to_numpy(loss.t).astype(np.int64)
     judges = Judges(loss, labels, weights, C, method, seed, tol)
     hashes, copies = row_hashes(judges.V), None
-    if s is not None and are_observations(hashes, labels, weights):
+    if s is not None and weights.sum() <= WRITTEN and are_observations(hashes, labels, weights):
         copies = np.repeat(np.arange(loss.n), weights.astype(np.int64))
         written_out = other_rows_loss(loss, taken_rows(loss.linear.storage.V, copies), labels[copies])
         judges = Judges(written_out, labels[copies], np.ones(len(copies)), C, method, seed, tol)

@@ -51,14 +51,14 @@ def without_chance(
     residuals: Callable[[Model], NDArray[np.float64]],
     refit: Callable[[Mask, Model], Model],
     *,
-    known: bool = False,
+    size: float = 0.0,
 ) -> tuple[Model, Mask, bool]:
     """The model, and the rows it is fitted to, once rows that chance may have set apart count again; and whether it is
     in doubt that the others are wrong.
 
     Back come as many of the nearest rows left out as chance sets apart from the inliers, those beyond them being left
-    aside. q: coefficients. residuals: of all rows, by a model. refit: the model of some rows, begun at another. known:
-    whether errors have size 1: then chance is also denied only where it is for errors of that size.
+    aside. q: coefficients. residuals: of all rows, by a model. refit: the model of some rows, begun at another. size:
+    of the errors, where it is known: then chance is also denied only where it is for errors of that size.
 
     >>> y = np.append(np.linspace(-1.0, 1.0, 19), [1.5, 40.0])
     >>> mean = lambda rows, _: float(y[rows].mean())
@@ -79,8 +79,9 @@ def without_chance(
         every, b = _sum(residuals(found) ** 2, mass, back), float(mass[back & ~inliers].sum())
         everything = every if part == 0 else everything
         expected = log_sets_expected(left / max(every, left, LEAST), n + b, b, q)
-        if known:
-            expected = max(expected, float(chi2.logsf(max(every - left, 0.0), b)) + log_choices(n + b, b))
+        if size > 0:
+            less = max(every - left, 0.0) / size**2
+            expected = max(expected, float(chi2.logsf(less, b)) + log_choices(n + b, b))
         if expected > log(LEVEL):
             model, rows, kept = refit(back, found), back, every
             break

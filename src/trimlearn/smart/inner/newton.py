@@ -71,9 +71,11 @@ def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> floa
 
 
 def _units(H: NewtonSystem, gradient: Array, F: float) -> np.ndarray:
-    """What damping is in units of: the diagonal of H; where that is 0, the curvature ‖g‖²/4F of a parabola above 0."""
+    """What damping is in units of: the diagonal of H; where that is 0, the curvature ‖g‖²/4F of a parabola above 0, and
+    that of the other coordinates at least: a column that is constant beside an intercept has a g of rounding alone."""
     diagonal = np.abs(H.diagonal)
-    return np.where(diagonal > 0, diagonal, dot(gradient, gradient) / max(4 * abs(F), TINY))
+    parabola = dot(gradient, gradient) / max(4 * abs(F), TINY)
+    return np.where(diagonal > 0, diagonal, max(parabola, float(diagonal.max())))
 
 
 def _model_minimiser(
