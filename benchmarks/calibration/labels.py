@@ -24,7 +24,8 @@ LEVELS = (0.0, 0.1, 0.3)
 LEARNT = (0.3, 0.7)  # how much of the noise the models have learnt, each
 REPETITIONS = 4
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
-    "CLEAR": (proof, (0.05, 0.08, 0.1, 0.12, 0.15, 0.2)),
+    "CLEARNESS": (proof, (3.0, 6.0, 12.0)),
+    "PROVEN": (proof, (2.0, 4.0, 6.0)),
     "INNOCENT": (verdict, (0.05, 0.1, 0.2)),
     "FEW": (proof, (0.0, 0.03, 0.06)),
     "FREE": (noise_em, (0.25, 0.5, 1.0)),
