@@ -1,9 +1,10 @@
 """label_proof: what proves labels wrong, a likelihood and how few rows are left in doubt.
 
 Labels drawn from a law in which nothing is wrong: logistic ones of normal features, with a column of two values (the
-treated and the others) or of four (a factor), classes one of which surrounds the other, and others. And normal clusters, some of whose labels are wrong, with
-columns of two values that mean nothing. For each constant as it is and on both sides of it: how often
-`TrimmedLogisticRegression` accuses labels of which none is wrong, and which share of the wrong ones it finds.
+treated and the others) or of four (a factor), classes one of which surrounds the other, and others. And normal
+clusters, some of whose labels are wrong, with columns of two values that mean nothing. For each constant as it is and
+on both sides of it: how often `TrimmedLogisticRegression` accuses labels of which none is wrong, and which share of the
+wrong ones it finds.
 """
 
 from __future__ import annotations

@@ -95,7 +95,9 @@ def test_errors_that_are_not_allowed_are_not_found() -> None:
     assert right.epsilon == 0
 
 
-def flipped(wrong: float, rare: float, blur: float, seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def flipped(
+    wrong: float, rare: float, blur: float, seed: int, n: int = 400
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Predictions of two classes, one of them rare, labels of which a share is wrong, and the classes."""
     rng = np.random.default_rng(seed)
     classes = (rng.random(n) < rare).astype(int)

@@ -13,7 +13,7 @@ that labels of one are called the other's are the rows of these two, judged as i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from math import inf, log
 
@@ -55,8 +55,8 @@ def allowed_errors(overlap: Overlap) -> Floats:
 
 @dataclass(frozen=True)
 class Odds:
-    """What some rows say of noise: by how much it explains their labels better, how many of them it calls wrong, and how
-    many rows it leaves in doubt.
+    """What some rows say of noise: by how much it explains their labels better, how many of them it calls wrong, and
+    how many rows it leaves in doubt.
 
     >>> clear, blurred = Odds(gain=1.0, wrong=20.0, doubt=5.0), Odds(gain=1.0, wrong=20.0, doubt=40.0)
     >>> clear.proven, blurred.proven, Odds.together([clear, blurred]).proven
@@ -101,15 +101,17 @@ class Evidence:
     wary: bool = False
 
     def odds(self, noise: LabelNoise, plain: LabelNoise, overlap: Overlap) -> Odds:
-        """Of the noise against ``plain``, some classes being known to overlap. Where columns of few values say which
-        class is the likely one, classes look clear whatever chance makes of them: what noise calls wrong is in doubt
-        too."""
+        """Of the noise against ``plain``, some classes being known to overlap."""
         gain = noise.log_likelihood(self.predictions, self.labels) - plain.log_likelihood(self.trusting, self.labels)
-        wrong = noise.epsilon * float(self.s.sum())
-        doubt = float(self.s @ _doubt(noise.log_probabilities(self.predictions), overlap))
+        doubt = _doubt(noise.log_probabilities(self.predictions), overlap)
+        return self._odds(float(self.s @ gain), noise.epsilon, doubt, plain)
+
+    def _odds(self, gain: float, share: float, doubt: Floats, plain: LabelNoise) -> Odds:
+        """Where columns of few values say which class is the likely one, classes look clear whatever chance makes of
+        them, as they do to wary models: the share that noise calls wrong is in doubt too."""
         likely = plain.log_probabilities(self.trusting).argmax(axis=1)
-        told = self.cells is not None and told_by(self.cells, likely) > HALF
-        return Odds(float(self.s @ gain), wrong, doubt + wrong if told or self.wary else doubt)
+        blind = self.wary or (self.cells is not None and told_by(self.cells, likely) > HALF)
+        return Odds(gain, share * float(self.s.sum()), float(self.s @ (doubt + share * blind)))
 
     def overlap(self, noise: LabelNoise) -> Overlap:
         """Which classes overlap, of those whose labels ``noise`` calls each other's: those of which it is less
@@ -143,6 +145,8 @@ class Evidence:
         log_p = noise.log_probabilities(self.predictions)
         rows = np.flatnonzero(np.isin(self.labels, (a, b)) & np.isin(log_p.argmax(axis=1), (a, b)) & (self.s > 0))
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), PAIR_ROWS)).astype(np.int64)]
+        if not len(rows):
+            return NOTHING, NOTHING
         two = Evidence(
             [z[rows][:, [a, b]] for z in self.predictions],
             [z[rows][:, [a, b]] for z in self.trusting],
@@ -155,15 +159,15 @@ class Evidence:
         if is_chance(found.log_likelihood(two.predictions, two.labels), two.labels, two.s):
             return NOTHING, NOTHING
         plain = estimate_noise(two.trusting, two.labels, two.s, noisy=False)
-        alone, weight = two.odds(found, plain, NO_OVERLAP), float(two.s.sum())
-        if alone.wrong > share * weight / 2:
+        alone = two.odds(found, plain, NO_OVERLAP)
+        if found.epsilon > share / 2:
             return alone, alone
         both = log_p[rows][:, [a, b]]
         doubt = _doubt(both - np.logaddexp.reduce(both, axis=1, keepdims=True), NO_OVERLAP)
-        return alone, replace(alone, wrong=share * weight, doubt=float(two.s @ doubt))
+        return alone, two._odds(alone.gain, share, doubt, plain)
 
 
-NOTHING = Odds(0.0, 0.0, 0.0)
+NOTHING = Odds(0.0, 0.0, 0.0)  # by definition: what no row says
 
 
 def blinded(z: Floats, likely: Labels, overlap: Overlap) -> Floats:
