@@ -54,7 +54,7 @@ def test_labels_that_features_say_nothing_about(X: np.ndarray) -> None:
 
 
 def test_what_cannot_be_decided_is_said_and_does_no_harm() -> None:
-    X, y, _ = two_classes(400, 4, 1.5, 0.3, 0)
+    X, y, _ = two_classes(400, 4, 1.2, 0.3, 0)
     with pytest.warns(UserWarning, match="% of the labels may be wrong, but overlapping classes"):
         model = TrimmedLogisticRegression(random_state=0).fit(X, y)
     assert model.contamination_ == 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_predict
 
 from trimlearn import TrimmedLogisticRegression, label_errors
 from trimlearn.robust.labels.noise_level import estimate_noise, noise_levels
-from trimlearn.robust.labels.proof import allowed_errors, lie_apart
+from trimlearn.robust.labels.proof import Evidence, allowed_errors
 from trimlearn.robust.labels.verdict import label_verdict
 
 K = 4
@@ -94,7 +95,41 @@ def test_errors_that_are_not_allowed_are_not_found() -> None:
     assert right.epsilon == 0
 
 
-def test_between_classes_that_overlap_no_gap_is_asked_for() -> None:
-    z, _, _ = predicted(True, 0.0, 0)
-    assert not lie_apart(z, np.ones(len(z)), np.zeros_like(OVERLAP))
-    assert lie_apart(z, np.ones(len(z)), OVERLAP)
+def flipped(
+    wrong: float, rare: float, blur: float, seed: int, n: int = 400
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predictions of two classes, one of them rare, labels of which a share is wrong, and the classes."""
+    rng = np.random.default_rng(seed)
+    classes = (rng.random(n) < rare).astype(int)
+    z = 6.0 * np.eye(2)[classes] + blur * rng.standard_normal((n, 2))
+    return z, np.where(rng.random(n) < wrong, 1 - classes, classes), classes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_flips_that_leave_no_row_in_doubt_are_proven_whatever_trust_explains(seed: int) -> None:
+    """A rare class: that features say little of labels explains these as well as noise does."""
+    z, labels, classes = flipped(0.3, 0.08, 1.0, seed)
+    verdict = label_verdict([z], labels, np.ones(len(z)))
+    wrong = labels != classes
+    assert verdict.noise.epsilon == pytest.approx(np.mean(wrong), abs=0.05)
+    assert np.mean(verdict.keep()[wrong] == 0) > 0.95 and np.mean(verdict.keep()[~wrong] == 0) < 0.02
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_drawn_by_the_predictions_are_not_wrong(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    z = np.column_stack([np.zeros(400), 2.0 * rng.standard_normal(400)])
+    labels = (rng.random(400) < expit(z[:, 1])).astype(int)
+    assert label_verdict([z], labels, np.ones(400)).clean
+
+
+@pytest.mark.parametrize("wary", [False, True])
+def test_clear_classes_prove_nothing_where_they_had_to_look_so(wary: bool) -> None:
+    """The treated and the others, and models that are sure of themselves."""
+    z, labels, classes = flipped(0.25, 0.5, 0.0, 0)
+    plain, noise = estimate_noise([z], labels, noisy=False), estimate_noise([z], labels)
+    s, nothing = np.ones(len(z)), np.zeros((2, 2), dtype=bool)
+    clear = Evidence([z], [z], labels, s)
+    assert clear.odds(noise, plain, nothing).proven
+    blind = Evidence([z], [z], labels, s, None if wary else classes, wary)
+    assert not blind.odds(noise, plain, nothing).proven

@@ -1,19 +1,13 @@
 """The data's fault, or the model's? Whether predictions that disagree with labels prove the labels wrong.
 
-A noise model fitted to the predictions says how many labels could be wrong. They are taken to be wrong where
-
-- the model that allows for noise explains the labels significantly better than one that trusts them all, row by row, or
-- the classes are clear once the noise is taken away: few rows between them are left to be explained by chance; and
-  noise explains the labels better as a whole, or the classes lie apart: there is a gap between them, which was there
-  before any noise was thought of.
-
-Where a column of few values says which class is the likely one, such as the treated and the others, classes look clear
-and apart whatever chance makes of them: then only the first counts. Else blurred classes explain what was seen as well
-as noise does, and every label is taken to be right; the share that may be wrong all the same is kept, to be told.
+A noise model fitted to the predictions says how many labels could be wrong. They are taken to be wrong where noise
+explains the labels so much better, and leaves so few rows in doubt, that overlapping classes are out of the question
+(`trimlearn.robust.labels.proof`). Else blurred classes explain what was seen as well as noise does, and every label is
+taken to be right; the share that may be wrong all the same is kept, to be told.
 
 Of more than two classes some may overlap that others are clear of. So each two of which labels of the one seem to be
-the other's are asked first, as if they were alone (`trimlearn.robust.labels.proof`). Where their rows do not prove it
-they overlap: no label of the one is called the other's, and what is asked above is asked of the other errors.
+the other's are asked first, as if they were alone. Where their rows speak for overlap no label of the one is called the
+other's, and what is asked above is asked of the other errors.
 
 The first prediction may be made again by models that allow for the noise found (`corrected`): they never learn the
 labels of the rows they predict, T being all that they are told. Where the predictions are clear of no row, they may
@@ -36,10 +30,18 @@ from scipy.special import expit
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.labels.noise_level import anchor_noise, estimate_noise
-from trimlearn.robust.labels.proof import HALF, ONE_SIDED, Evidence, Overlap, allowed_errors, blinded, noise_level
+from trimlearn.robust.labels.proof import (
+    HALF,
+    NOT_WORSE,
+    Evidence,
+    Overlap,
+    allowed_errors,
+    blinded,
+    is_chance,
+    noise_level,
+)
 from trimlearn.robust.order import weighted_quantile
 
-NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 # Times that the first prediction is made again, a limit on time, unless the level changes by less than a point, which
 # is half a standard error of a share of 20 % in 400 rows.
 CORRECTIONS, SETTLED = 3, 0.01
@@ -214,7 +216,7 @@ def label_verdict(
     blur = 1 - weighted_quantile(1 - plain.doubt(predictions), s, CLEAREST)
     trusting = LabelVerdict(plain, predictions, labels, s, blur=blur)
     noise, final = _searched(trusting, alone, corrected)
-    if _is_chance(noise.log_likelihood(final, labels), trusting):
+    if is_chance(noise.log_likelihood(final, labels), labels, s):
         return replace(trusting, chance=True)
     misfit = alone.epsilon - noise.epsilon if len(predictions) > 1 else 0.0
     left = max(MATERIAL / 2, misfit * UNEXPLAINED)  # what is left is within the errors of flexible models
@@ -232,7 +234,7 @@ def label_verdict(
         noise, final = _searched(replace(trusting, predictions=shown), alone, again, allowed)
         evidence = replace(evidence, predictions=final, trusting=compared)
         plain = estimate_noise(compared, labels, s, noisy=False)
-    if not evidence.proves(noise, plain, overlap):
+    if not evidence.odds(noise, plain, overlap).proven:
         return replace(trusting, undecided=seen, overlap=overlap)
     if len(final) > 1:
         alone = estimate_noise(final[:1], labels, s, largest=False, allowed=allowed)
@@ -293,13 +295,3 @@ def _contradicted(noise: LabelNoise, predictions: list[Floats], labels: Labels, 
     """The share of labels that are not the most likely class."""
     likely = noise.log_probabilities(predictions).argmax(axis=1)
     return float(np.average(likely != labels, weights=s))
-
-
-def _is_chance(with_noise: Floats, trusting: LabelVerdict) -> bool:
-    """Whether predictions explain the labels no better than the shares of the classes do. The temperatures that were
-    fitted to these labels are not counted: among 20 % of wrong labels a rare class is worth little more, and where
-    labels are drawn by chance nothing is clear or significant anyway."""
-    labels, s = trusting.labels, trusting.s
-    shares = np.bincount(labels, s) / s.sum()
-    gain = float(s @ (with_noise - np.log(np.maximum(shares[labels], 1e-300))))
-    return bool(gain < NOT_WORSE)

@@ -1,9 +1,10 @@
-"""label_gaps: what proves labels wrong, a gap between the classes or a likelihood.
+"""label_proof: what proves labels wrong, a likelihood and how few rows are left in doubt.
 
 Labels drawn from a law in which nothing is wrong: logistic ones of normal features, with a column of two values (the
-treated and the others) or of four (a factor), and others. And normal clusters, some of whose labels are wrong, with
-columns of two values that mean nothing. For each constant as it is and on both sides of it: how often
-`TrimmedLogisticRegression` accuses labels of which none is wrong, and which share of the wrong ones it finds.
+treated and the others) or of four (a factor), classes one of which surrounds the other, and others. And normal
+clusters, some of whose labels are wrong, with columns of two values that mean nothing. For each constant as it is and
+on both sides of it: how often `TrimmedLogisticRegression` accuses labels of which none is wrong, and which share of the
+wrong ones it finds.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from trimlearn.robust.labels import proof
 __all__ = ["DRAWN", "TRIED", "accused", "clusters", "drawn", "run", "worlds"]
 
 ROWS = 120
-DRAWN = ("slope 1", "slope 2.5", "slope 6", "probit", "skewed", "treated", "factor")
+DRAWN = ("slope 0.5", "slope 1", "slope 2.5", "slope 6", "probit", "uniform", "skewed", "spread", "treated", "factor")
 APART, LEVELS = (4.0, 5.0, 7.0), (0.1, 0.3)
-REPETITIONS = 3
+REPETITIONS = 4
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
-    "BETWEEN": (proof, (0.16, 0.22, 0.28)),
-    "BETTER": (proof, (0.7, proof.BETTER, 2.7)),
+    "CLEARNESS": (proof, (3.0, 6.0, 12.0)),
+    "PROVEN": (proof, (2.0, 4.0, 6.0)),
 }
 
 
@@ -40,6 +41,12 @@ def drawn(law: str, seed: int, n: int = ROWS) -> tuple[np.ndarray, np.ndarray]:
     if law == "skewed":
         X = np.exp(X)
         p = expit(3 * (X[:, 0] - 1.6))
+    elif law == "uniform":
+        X = rng.uniform(-1.7, 1.7, (n, 3))
+        p = expit(3 * X[:, 0])
+    elif law == "spread":
+        p = rng.integers(0, 2, n)
+        X = X * (1 + p)[:, None] + p[:, None]
     elif law == "treated":
         X[:, 0] = rng.integers(0, 2, n)
         p = expit(2.4 * X[:, 0] - 1.2 + 0.3 * X[:, 1])
