@@ -36,7 +36,7 @@ class Rival(NamedTuple):
     """Another homography, in pixels, how many matches agree with it, and whether more meet it precisely."""
 
     H: Floats
-    count: int
+    matches: int
     is_better: bool
 
 

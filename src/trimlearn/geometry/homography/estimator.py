@@ -386,7 +386,7 @@ class TrimmedHomography(Trimmed):
             return
         if rival is not None:
             warn(
-                f"{rival.count} matches agree with another homography than the {count} inliers do, as those of a "
+                f"{rival.matches} matches agree with another homography than the {count} inliers do, as those of a "
                 "second plane, of things nearer to a camera that moved, or of repeated structure would: which of both "
                 "is meant cannot be told.",
             )
