@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from photos import camera, look, photo
+from trimlearn.geometry.homography.search import SampleSearch
 from trimlearn.geometry.homography.synthetic import corner_error
 from trimlearn.geometry.panorama import overlaps
 from trimlearn.geometry.panorama.overlaps import QUICK, find_overlaps
@@ -54,3 +55,12 @@ def test_what_is_not_found_again_stays_where_it_was(monkeypatch: pytest.MonkeyPa
     apart = np.linalg.norm(still.dst - moved.dst, axis=1) + np.linalg.norm(still.src - moved.src, axis=1)
     assert 0.02 < np.median(apart[moved.inliers]) < 1.0
     assert not apart[~still.inliers].any()
+
+
+def test_places_found_again_are_fitted_from_where_they_were_found_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No samples are drawn a second time: where a lens bends lines their luck would decide."""
+    searched: list[int] = []
+    run = SampleSearch.run
+    monkeypatch.setattr(SampleSearch, "run", lambda self, *rest: searched.append(len(self.pairs)) or run(self, *rest))
+    (pair,) = find_overlaps([turned(0), turned(12)], ["one", "other"], FEATURES, 0).pairs
+    assert searched == [len(pair)]

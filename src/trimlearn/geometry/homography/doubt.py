@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import inf, log
 from typing import NamedTuple
 
@@ -36,7 +35,7 @@ class Rival(NamedTuple):
     """Another homography, in pixels, how many matches agree with it, and whether more meet it precisely."""
 
     H: Floats
-    count: int
+    matches: int
     is_better: bool
 
 
@@ -77,7 +76,7 @@ def rival_of(pairs: PointPairs, e2: Floats, limit: float, chance: Chance, drawn:
 def _promising(pairs: PointPairs, rows: Ints, chance: Chance, count: int, share: float) -> bool:
     """Whether one of a ``count`` of samples of these rows explains a good part of this ``share`` of them, and more than
     chance would: a glance at a few, which costs little where there is nothing."""
-    places = (_drawn(count) * len(rows)).astype(np.int64)
+    places = np.random.default_rng(SEED).integers(len(rows), size=(4, count))
     places.sort(axis=0)
     H = four_point(pairs.normalised, rows[places[:, (places[1:] != places[:-1]).all(axis=0)].T])
     if not len(H):
@@ -90,12 +89,6 @@ def _promising(pairs: PointPairs, rows: Ints, chance: Chance, count: int, share:
     e2 = squared_errors(H, few)
     best = apart.best(e2[np.argmax(score.scores(e2, apart.s))])
     return best.log_nfa <= log(CERTAIN) and best.k >= ROUGH * share * apart.n
-
-
-@cache
-def _drawn(count: int) -> Floats:
-    """Uniform numbers (4, count), the same for the same matches."""
-    return np.random.default_rng(SEED).random((4, count))
 
 
 def uncertainty(H: Floats, pairs: PointPairs, inliers: Bools, chance: Chance, noise: MatchNoise) -> float:

@@ -39,7 +39,7 @@ from trimlearn.progress import stage
 from trimlearn.smart.method import Record
 from trimlearn.weights.simplex import h_of
 
-__all__ = ["TrimmedHomography"]
+__all__ = ["TrimmedHomography", "fitted_near"]
 
 MOST = 250_000  # samples for contamination="auto": a limit on time, about 1 s, which is enough for 7.8 % of inliers
 LIMIT = 3_000_000  # samples for any contamination: a limit on time, about 15 s, which is enough for 4.2 %
@@ -386,7 +386,7 @@ class TrimmedHomography(Trimmed):
             return
         if rival is not None:
             warn(
-                f"{rival.count} matches agree with another homography than the {count} inliers do, as those of a "
+                f"{rival.matches} matches agree with another homography than the {count} inliers do, as those of a "
                 "second plane, of things nearer to a camera that moved, or of repeated structure would: which of both "
                 "is meant cannot be told.",
             )
@@ -407,6 +407,13 @@ class TrimmedHomography(Trimmed):
             check_count(self.max_samples, "max_samples")
         if check_positive(self.probability, "probability") >= 1:
             raise ValueError(f"probability must be below 1, got {self.probability}: no number of samples is certain.")
+
+
+def fitted_near(H: Floats, src: Floats, dst: Floats) -> TrimmedHomography:
+    """The fit to matches of which a homography is nearly known: no samples are drawn, and no doubt is looked for."""
+    model = TrimmedHomography()
+    model.homography_ = H
+    return model._fit(check_pairs(src, dst), None, warm=True)
 
 
 def _explained(matches: SortedPairs, H: Floats, chance: Chance) -> float:

@@ -87,7 +87,7 @@ def _secant(x: Floats, step: Floats, earlier: Floats, its_step: Floats) -> Float
     ½ leads once as far again as the last step did, and no step is longer: a slower fall may be none.
     """
     turned = step - its_step
-    further = np.vdot(turned, step) / max(np.vdot(turned, turned), TINY)
+    further = float(np.vdot(turned, step)) / max(float(np.vdot(turned, turned)), TINY)
     return np.asarray(step - min(max(further, -1.0), 1.0) * (x - earlier + turned))
 
 

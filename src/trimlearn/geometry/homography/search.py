@@ -235,7 +235,7 @@ class SampleSearch:
     def _is_plain_from(self, H: Floats) -> bool:
         """Whether the best that need be looked for is near H: DLT on what H explains, weighed alike, since a sample of
         four magnifies its noise, and then concentration as long as that leads up, if weights matter."""
-        e2 = one_way_errors(self.pairs.to_pixels(H), self.pairs)
+        e2 = self._scored(H)[1]
         first = self.chance.best(e2)
         if not self._is_plain(first):
             return False

@@ -90,4 +90,4 @@ def _rival(src: Floats, dst: Floats, errors: Floats, threshold: float) -> int:
     matches = sort_pairs(PointPairs(src, dst))
     pairs, e2 = matches.distinct, np.square(errors[matches.order][matches.first])
     found = rival_of(pairs, e2, threshold, Chance(pairs), SAMPLES)
-    return 0 if found is None else found.count
+    return 0 if found is None else found.matches

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from trimlearn._utils.threads import each, team
+from trimlearn.geometry.homography.estimator import fitted_near
 from trimlearn.geometry.homography.points import Floats, PointPairs
 from trimlearn.geometry.homography.transfer import transform, zooms
 from trimlearn.geometry.mosaic.images import Deep, Pixels, eight_bits, grey, opencv
-from trimlearn.geometry.mosaic.matches import Matches, for_detection
-from trimlearn.geometry.panorama.pairs import DETECTED, Pair, Pairs, checked_pair, gathered, matched
+from trimlearn.geometry.mosaic.matches import for_detection
+from trimlearn.geometry.panorama.pairs import DETECTED, Pair, Pairs, gathered, matched, near
 from trimlearn.geometry.panorama.trees import components
 
 __all__ = ["find_overlaps"]
@@ -46,7 +48,7 @@ def find_overlaps(images: Sequence[Deep], names: Sequence[str], max_features: in
                 found, sizes = matched(images, DETECTED, max_features, RATIO, seed)
             else:
                 views = each(_view, images)
-                found = each(lambda p: _found_again(p, views, sizes, seed) if isinstance(p, Pair) else p, found)
+                found = each(lambda p: _found_again(p, views, sizes) if isinstance(p, Pair) else p, found)
     return gathered(found, sizes, names)
 
 
@@ -78,7 +80,7 @@ def _stretch(x: float, y: float) -> Floats:
     return np.array([[x, 0.0, (x - 1.0) / 2.0], [0.0, y, (y - 1.0) / 2.0], [0.0, 0.0, 1.0]])
 
 
-def _found_again(pair: Pair, views: Sequence[_View], sizes: Sequence[tuple[int, int]], seed: int) -> Pair:
+def _found_again(pair: Pair, views: Sequence[_View], sizes: Sequence[tuple[int, int]]) -> Pair:
     """The pair with each inlier's place in the finer image where that looks most like its place in the coarser one."""
     one, other = views[pair.i], views[pair.j]
     H = other.T @ pair.homography @ one.back
@@ -91,8 +93,11 @@ def _found_again(pair: Pair, views: Sequence[_View], sizes: Sequence[tuple[int, 
     else:
         moved = _followed(other.pixels, one.pixels, ways[::-1], dst, src, 1.0 / zoom)
         moved_src[pair.inliers] = transform(one.back, moved)
-    found = checked_pair(pair.i, pair.j, Matches(moved_src, moved_dst, pair.scores), sizes[pair.j], seed)
-    return found if isinstance(found, Pair) else pair
+    model = fitted_near(pair.homography, moved_src, moved_dst)
+    inliers = near(model, sizes[pair.j])
+    if inliers.sum() < PLENTY:
+        return pair
+    return replace(pair, src=moved_src, dst=moved_dst, homography=model.homography_, inliers=inliers)
 
 
 def _followed(
@@ -117,5 +122,5 @@ def _followed(
         flags=cv2.OPTFLOW_USE_INITIAL_FLOW,
     )
     found, limit = found[:, 0], MOVED * max(1.0, (coarse.size / QUICK) ** 0.5)
-    near = (known[:, 0] > 0) & (np.linalg.norm(found - start, axis=1) <= limit)
-    return np.where(near[:, None], transform(H, found.astype(np.float64)), there)
+    same = (known[:, 0] > 0) & (np.linalg.norm(found - start, axis=1) <= limit)
+    return np.where(same[:, None], transform(H, found.astype(np.float64)), there)

@@ -21,7 +21,18 @@ from trimlearn.geometry.mosaic.images import ImageLike, name_of
 from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match, shortened
 from trimlearn.geometry.panorama.trees import Edge, components
 
-__all__ = ["DETECTED", "Pair", "Pairs", "Rejected", "checked_pair", "gathered", "make_pairs", "match_pairs", "matched"]
+__all__ = [
+    "DETECTED",
+    "Pair",
+    "Pairs",
+    "Rejected",
+    "checked_pair",
+    "gathered",
+    "make_pairs",
+    "match_pairs",
+    "matched",
+    "near",
+]
 
 # An overlap has more inliers than BASE + SHARE times the matches that fall into it: 8 of Brown and Lowe (2007, section
 # 3.2); half of their 0.3, as the mutual check has removed the greater part of the wrong matches before.
@@ -273,13 +284,17 @@ def checked_pair(i: int, j: int, matches: Matches, size: tuple[int, int], seed: 
             model = TrimmedHomography(max_samples=_worth_drawing(n), random_state=seed).fit(*matches)
     except ValueError:  # on a line, or nothing better than chance: all that may be wrong with checked matches
         return Rejected(i, j, n, f"{n} matches that agree on no homography")
-    H, near = model.homography_, max(model.threshold_, LOOSE * float(np.hypot(*size)))
-    inliers = np.asarray(model.outlier_scores_ <= near)
+    H, inliers = model.homography_, near(model, size)
     seen = transform(H, matches.src)
     inside = np.all((seen >= 0) & (seen <= np.array(size) - 1), axis=1) | inliers
     if inliers.sum() <= BASE + SHARE * inside.sum():
         return Rejected(i, j, n, f"{n} matches of which {int(inliers.sum())} agree on a homography")
     return Pair(i, j, *matches, H, inliers, tuple(doubts))
+
+
+def near(model: TrimmedHomography, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """The matches that a homography to an image of that size explains, as `Pair` has them."""
+    return np.asarray(model.outlier_scores_ <= max(model.threshold_, LOOSE * float(np.hypot(*size))))
 
 
 def _worth_drawing(n: int) -> int:
