@@ -9,11 +9,13 @@ from sklearn.linear_model import ElasticNet, Lasso, LassoCV, Ridge
 from trimlearn.estimators.linear.sparse import Net, half
 from trimlearn.robust.regression.elastic_net import EXACT, elastic_net
 from trimlearn.robust.regression.sparse import (
+    HonestFit,
     Rows,
     best_rows,
     explain_by_penalty,
     fold_numbers,
     honest,
+    settle,
     starts,
 )
 from trimlearn.robust.regression.sparse_path import PenaltyPath, alpha_grid
@@ -70,6 +72,19 @@ def test_honest_residuals_are_of_models_that_have_not_seen_the_row() -> None:
     other = Lasso(0.1).fit(rows.X[fold != 3], rows.t[fold != 3])
     np.testing.assert_allclose(fit.r[fold == 3], (rows.t - other.predict(rows.X))[fold == 3], atol=0.05)
     assert np.mean(fit.r**2) > np.mean(rows.residuals(fit.x) ** 2)
+
+
+def test_rows_that_take_turns_in_being_explained_count_all() -> None:
+    """Two rows, each of which models that have not seen it miss, and the fit to the others does not."""
+    n = 20
+    rows = Rows(np.zeros((n, 1)), np.zeros(n), np.ones(n), True)
+    others = np.linspace(-1.5, 1.5, n - 2)
+
+    def fitted(c: np.ndarray, x0: np.ndarray | None) -> HonestFit:
+        return HonestFit(np.zeros(2), c, np.append(np.where(c[:2] > 0, 10.0, 0.5), others))
+
+    found = settle(rows, fitted, np.append([1.0, 0.0], np.ones(n - 2)), 11.0)
+    assert found is not None and found.fit.c.all()
 
 
 @pytest.mark.parametrize("bad", [0, 15, 30])

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import nan, sqrt
 from typing import Protocol, final
 
 import numpy as np
@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from trimlearn.robust.order import weighted_medians
 from trimlearn.robust.regression.elastic_net import Floats
-from trimlearn.robust.regression.set_apart import log_sets_expected
 from trimlearn.robust.scale import judge
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights import CappedSimplex
@@ -170,10 +169,11 @@ def best_rows(
     largest, best, others = _contest(rows, penalised, fitter(rows), h, floor)
     if best is not largest and rows.X.size <= SIMULATED:
         rng = np.random.Generator(np.random.Philox(key=seed + 1))
-        model, seen = rows.predict(largest.fit.x), _surprise(largest, best, rows.s)
+        model, seen = rows.predict(largest.fit.x), _advantage(best, largest)
         for _ in range(CLEAN_SETS):
             clean = replace(rows, t=model + largest.verdict.scale * rng.standard_normal(rows.n))
-            if _surprise(*_contest(clean, penalised, fitter(clean), h, floor)[:2], rows.s) >= seen:
+            first, winner, _ = _contest(clean, penalised, fitter(clean), h, floor)
+            if winner is not first and _advantage(winner, first) >= seen:
                 best = largest
                 break
     return replace(best, disputed=_disputed(best, others, rows))
@@ -191,10 +191,8 @@ def _contest(
     best = order[0]
     for one in order[1:]:
         used = min(float(np.count_nonzero(one.fit.x)), rows.S / 4)  # else sets of ¾ of the rows might be too small
-        gain = _gain(best, one)
-        if one.weight < (rows.S + used) / 2 or len(gain) < COMMON:
-            continue
-        best = one if gain.mean() > STANDARD_ERRORS * gain.std() / sqrt(len(gain)) else best
+        if one.weight >= (rows.S + used) / 2 and _advantage(one, best) > STANDARD_ERRORS:
+            best = one
     return order[0], best, order
 
 
@@ -202,27 +200,20 @@ def _disputed(best: Settled, others: list[Settled], rows: Rows) -> Mask | None:
     """The rows that another large set holds and the best does not, or the other way, where neither predicts the rows of
     both significantly better; None where there is no such set."""
     for one in others:
-        differ, gain = (one.fit.c > 0) != (best.fit.c > 0), _gain(one, best)
+        differ = (one.fit.c > 0) != (best.fit.c > 0)
         many = float(rows.s[differ].sum()) > OTHERS * rows.S and one.weight >= ENOUGH * rows.S
-        if many and len(gain) >= COMMON and abs(gain.mean()) <= TOLD * gain.std() / sqrt(len(gain)):
+        if many and abs(_advantage(one, best)) <= TOLD:
             return np.asarray(differ)
     return None
 
 
-def _gain(one: Settled, other: Settled) -> Floats:
-    """By how much the squared residuals of the rows in both sets are larger under the first."""
+def _advantage(one: Settled, other: Settled) -> float:
+    """By how many standard errors the squared residuals of the rows in both sets are smaller under the first; NaN,
+    which nothing exceeds, where these are too few, or explained as well by either."""
     both = (one.fit.c > 0) & (other.fit.c > 0)
-    return np.asarray(one.fit.r[both] ** 2 - other.fit.r[both] ** 2)
-
-
-def _surprise(one: Settled, other: Settled, s: Floats) -> float:
-    """How surprising it is, in logarithms, that the other set explains that much better what both hold, for as many
-    rows as it leaves out of the first: the more are left out, the better the rest is explained by chance."""
-    left, both = s * (one.fit.c > 0), s * ((one.fit.c > 0) & (other.fit.c > 0))
-    ratio = float(both @ other.fit.r**2) / max(float(left @ one.fit.r**2), float(np.finfo(np.float64).tiny))
-    n, used = float(left.sum()), min(int(np.count_nonzero(one.fit.x)), int(s.sum() / 4))
-    b = n - float(both.sum())
-    return -log_sets_expected(min(ratio, 1.0), n, b, used) if b > 0 else 0.0
+    gain = other.fit.r[both] ** 2 - one.fit.r[both] ** 2
+    error = float(gain.std()) / sqrt(len(gain)) if len(gain) >= COMMON else 0.0
+    return float(gain.mean()) / error if error > 0 else nan
 
 
 def settle(
