@@ -298,19 +298,19 @@ def test_workers_that_die_over_the_same_rows_are_told() -> None:
     """As they do where memory is short: the nanny starts a new one, and that dies too."""
     import dask
 
+    def dies(_: int) -> None:
+        """Workers do not import this module for it."""
+        import os
+
+        os._exit(1)
+
     with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
         options = {**CLUSTER, "n_workers": 1, "silence_logs": 50}
         cluster = distributed.LocalCluster(**options)
         with cluster, distributed.Client(cluster, set_as_default=False) as client:
             workers = Workers(client)
             with pytest.raises(RuntimeError, match=r"workers died again and again .* for want of memory: use more"):
-                workers.gather(workers.place(_dies, [(0,)], "rows"))
-
-
-def _dies(_: int) -> None:
-    import os
-
-    os._exit(1)
+                workers.gather(workers.place(dies, [(0,)], "rows"))
 
 
 def labels(kind: str, n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
@@ -452,7 +452,15 @@ def test_weights_of_classes_are_those_of_their_rows(
             assert found.objective_ == expected.objective_
             np.testing.assert_array_equal(found.inlier_mask_.compute(), expected.inlier_mask_)
         assert np.mean(found.inlier_mask_.compute() != expected.inlier_mask_) < 0.02
-        even = 900 / (3 * np.bincount(t))
+
+
+def test_balanced_classes_are_weighed_by_how_often_they_are_seen(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample_of(monkeypatch, 500)
+    V, t = labels("three", 900)
+    X, y = da.from_array(V, chunks=200), da.from_array(t, chunks=200)
+    even = 900 / (3 * np.bincount(t))
+    model = TrimmedLogisticRegression(random_state=0)
+    with client.as_current():
         balanced = clone(model).set_params(class_weight="balanced").fit(X, y)
         same = clone(model).fit(X, y, da.from_array(even[t], chunks=200))
         np.testing.assert_allclose(balanced.coef_, same.coef_, rtol=1e-6, atol=1e-6)
@@ -557,26 +565,22 @@ def test_without_a_client_a_cluster_is_started_and_closed() -> None:
         distributed.default_client()
 
 
-@pytest.mark.timeout(300)  # five processes, where machines are busy
+@pytest.mark.timeout(300)  # four processes, where machines are busy
 def test_a_fit_whose_driver_is_killed_goes_on(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a solve over all rows, and in the rounds after it."""
-    cases = [("lasso", "3"), ("lasso", "9")]
-    driver = [sys.executable, killed_driver.__file__, client.scheduler.address]
-    commands = [[*driver, str(tmp_path / "-".join(case)), *case] for case in cases]
-    kill_when_ready([subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands])
+    model, early, late = killed_driver.MODEL, tmp_path / "early", tmp_path / "late"
+    driver = [sys.executable, killed_driver.__file__, client.scheduler.address, str(early), "3", str(late), "9"]
+    kill_when_ready([subprocess.Popen(driver, stdout=subprocess.PIPE, text=True)])
     sample_of(monkeypatch, 300)
-    expected: dict[str, Any] = {}
+    X, y = (da.from_array(a, chunks=200) for a in killed_driver.rows("linear"))
     with client.as_current():
-        for name, writes in cases:
-            X, y = (da.from_array(a, chunks=200) for a in killed_driver.rows(name))
-            file = str(tmp_path / f"{name}-{writes}")
-            found = clone(killed_driver.MODELS[name]).fit(X, y, checkpoint=file)
-            if name not in expected:
-                expected[name] = clone(killed_driver.MODELS[name]).fit(X, y)
-                with pytest.raises(ValueError, match="belongs to a fit to other data"):
-                    clone(killed_driver.MODELS[name]).fit(X, y[::-1], checkpoint=file)
+        expected = clone(model).fit(X, y)
+        with pytest.raises(ValueError, match="belongs to a fit to other data"):
+            clone(model).fit(X, y[::-1], checkpoint=early)
+        for file in (early, late):
+            found = clone(model).fit(X, y, checkpoint=file)
             for attribute in ("coef_", "intercept_", "objective_", "contamination_"):
-                np.testing.assert_array_equal(getattr(found, attribute), getattr(expected[name], attribute))
+                np.testing.assert_array_equal(getattr(found, attribute), getattr(expected, attribute))
             for attribute in ("weights_", "raw_weights_", "outlier_scores_"):
-                one, other = (getattr(model, attribute).compute() for model in (found, expected[name]))
+                one, other = (getattr(fit, attribute).compute() for fit in (found, expected))
                 np.testing.assert_array_equal(one, other)

@@ -561,3 +561,8 @@ def test_interfaces_are_abstract() -> None:
 def test_public_names() -> None:
     fixed = "LeastSquares Logistic Softmax Poisson Gamma Huber StudentT SmoothL1 Subspace Homography"
     assert set(fixed.split()) <= set(losses.__all__)
+
+
+def test_counts_of_which_most_are_0_start_at_a_thousandth_of_their_mean() -> None:
+    loss = Poisson(np.ones((5, 1)), np.array([0.0, 0.0, 0.0, 0.0, 10.0]), intercept=True)
+    assert loss.start()[-1] == pytest.approx(np.log(2e-3))

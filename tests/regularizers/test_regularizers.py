@@ -814,3 +814,14 @@ def test_every_public_term_has_an_example():
         term = getattr(trimlearn.regularizers, name)
         if isinstance(term, type) and not term.__abstractmethods__:
             assert ">>>" in term.__doc__, name
+
+
+def test_steps_that_float32_does_not_hold_are_taken():
+    """A feature of 1e-20 has a curvature of 1e-40."""
+    x, g = np.ones(1, np.float32), np.full(1, 1e-30, np.float32)
+    found = Zero().step(x, g, 1e40)
+    assert found.dtype == np.float32 and found[0] == pytest.approx(-1e10)
+
+
+def test_half_of_a_penalty_is_convex_for_steps_twice_as_long():
+    assert Scaled(MCP(alpha=1.0, b=3.0), 0.5).max_step == 6.0

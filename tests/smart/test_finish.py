@@ -140,6 +140,13 @@ def test_a_look_elsewhere_is_never_worse_and_leaves_the_target() -> None:
     assert scout(engine, run.last, state, state.x, [])[0] == np.inf
 
 
+def test_a_way_that_leads_nowhere_is_no_minimum() -> None:
+    engine, run = LocalEngine(PROBLEM), svrg().bind(PROBLEM, 0)
+    assert isinstance(run, Finished)
+    state, lost = run.init(engine, np.zeros(6)), np.full(6, np.nan)
+    assert scout(engine, run.last, state, lost, [])[0] == np.inf
+
+
 def test_without_its_penalty_x_is_free() -> None:
     problem = Problem(LeastSquares(V, T), CappedSimplex(175), SCAD(100.0))
     engine = LocalEngine(problem)

@@ -1,15 +1,19 @@
-"""The metric of models with few parameters."""
+"""The metrics at a single w-step, and Newton's for models with few parameters."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from trimlearn import Problem, solve
 from trimlearn.losses import LeastSquares
-from trimlearn.regularizers import L1, Ridge
+from trimlearn.regularizers import L1, Ridge, Zero
 from trimlearn.smart import svrg
-from trimlearn.smart.metrics import NewtonMetric
+from trimlearn.smart.method import State
+from trimlearn.smart.metrics import Diagonal, NewtonMetric
 from trimlearn.weights import AllOnes, CappedSimplex
 
 
@@ -49,3 +53,22 @@ def test_the_newton_metric_counts_a_ridge_and_refuses_what_is_not_smooth() -> No
     assert np.allclose(found.x, np.linalg.solve(V.T @ V / 200 + 0.5 * np.eye(3), V.T @ t / 200), atol=1e-6)
     with pytest.raises(ValueError, match="smooth"):
         solve(Problem(LeastSquares(V, t), AllOnes(), L1(0.1)), svrg(metric=NewtonMetric()))
+
+
+def test_the_newton_metric_takes_a_curvature_that_rounding_makes_for_none() -> None:
+    H = np.array([[1.0, 1.0 - 1e-12], [1.0 - 1e-12, 1.0]])
+    engine: Any = SimpleNamespace(problem=SimpleNamespace(r2=Zero()), hessian=lambda x: H)
+    state = State(x=np.zeros(2))
+    NewtonMetric().learn(engine, state, 0.0)
+    np.testing.assert_allclose(NewtonMetric().apply(state, np.array([3.0, 1.0])), [1.0, 1.0], atol=1e-9)
+
+
+def test_the_diagonal_metric_bounds_moments_that_overflow() -> None:
+    """A column of huge entries moves by next to nothing, and the others as ever."""
+    moments = np.array([1.0, 4.0, np.inf])
+    engine: Any = SimpleNamespace(column_moments=lambda: (1.0, moments, moments))
+    state = State(x=np.zeros(3), w_steps=1)
+    with np.errstate(invalid="ignore"):  # as `solve` does
+        Diagonal().learn(engine, state, 0.0)
+    inverse = state.metric.inverse
+    assert np.all(np.isfinite(inverse)) and inverse[0] == 4.0 * inverse[1] > 1e100 * inverse[2] > 0

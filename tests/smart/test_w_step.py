@@ -39,6 +39,12 @@ def test_on_an_exact_fit_stationarity_is_still_a_number() -> None:
     assert record.stationarity_w == 0.0 and record.decrease == 0.0 and record.stationarity_x == 0.0
 
 
+def test_a_fit_counts_as_exact_where_its_residuals_are_rounding_and_not_where_their_squares_are() -> None:
+    _, state = begun(V[:, 0] + 1)
+    state.initial_objective = 1.0
+    assert least(state) < 1e-12**2
+
+
 def test_a_gradient_as_small_as_rounding_makes_it_is_zero() -> None:
     """Against the very first residual, where the first at the target h is rounding itself and F is 0."""
     engine, state = begun(V[:, 0] + 1)
