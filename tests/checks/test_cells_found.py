@@ -138,6 +138,15 @@ def test_of_two_copies_that_differ_the_one_is_wrong_that_a_slip_explains() -> No
     assert found >= 6
 
 
+def test_a_lone_minus_is_wrong_where_no_other_value_is_negative() -> None:
+    rng = np.random.default_rng(0)
+    age = rng.integers(5, 90, 300) * 1.0
+    frame = pd.DataFrame({"age": age, "size": rng.normal(170, 9, 300).round(), "pulse": rng.normal(70, 9, 300).round()})
+    row = int(np.flatnonzero(age == 34)[0])
+    frame.loc[row, "age"] = -34.0
+    assert [(c.row, c.column, c.expected) for c in find_cells(as_table(frame)).cells] == [(row, "age", 34.0)]
+
+
 def test_cells_that_break_a_sum_or_a_product_are_found() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.gamma(3, 100, (200, 3)).round(2), columns=["jan", "feb", "mar"])

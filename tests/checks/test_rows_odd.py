@@ -9,6 +9,7 @@ from sklearn.datasets import load_iris
 
 from tables_made_up import as_table, related
 from trimlearn.checks import rows
+from trimlearn.checks.cells import find_cells
 from trimlearn.checks.rows import odd_rows
 
 
@@ -27,6 +28,16 @@ def test_clean_rows_are_not_odd() -> None:
     for frame in (related(), load_iris(as_frame=True).data):
         found = odd_rows(as_table(frame), frame)
         assert len(found.odd) <= 0.01 * len(frame)
+
+
+def test_a_product_of_other_columns_makes_no_row_odd() -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame({"sold": rng.poisson(40, 80) * 1.0, "price": rng.gamma(4, 5, 80).round(2)})
+        frame["sum"] = (frame["sold"] * frame["price"]).round(2)
+        found = find_cells(as_table(frame))
+        assert found.reckoned == ("sum",) and not any(cell.column == "sum" for cell in found.cells)
+        assert odd_rows(as_table(frame), found.mended.drop(columns="sum")).odd == ()
 
 
 def test_odd_rows_are_found_and_explained() -> None:

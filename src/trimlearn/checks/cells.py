@@ -17,7 +17,7 @@ from trimlearn.checks.names import Names
 from trimlearn.checks.numbers import NumberColumns
 from trimlearn.checks.spelling import misspelt
 from trimlearn.checks.spread import center_and_spread
-from trimlearn.checks.target_rules import BROKEN, CLOSE, COLUMNS, FAR, find_rule
+from trimlearn.checks.target_rules import BROKEN, CLOSE, COLUMNS, FAR, Rule, find_rule
 from trimlearn.robust.cells.table import TableModel, why_left_out
 from trimlearn.tables.table import Table
 
@@ -83,13 +83,14 @@ def find_cells(table: Table, *, exclude: Sequence[str] = (), keep: Iterable[tupl
         caveats.append(f"{len(table.frame)} rows are too few to tell which numbers are wrong.")
     else:
         cells += _deviating(numbers, caveats, Names(table).place)
-        cells += _breaking_rules(numbers, cells)
+    rules = _rules(numbers)
+    cells = _by_rules(rules, numbers, cells)
     cells += misspelt(table, exclude)
     kept = {(int(row), column) for row, column in keep}
     cells = [cell for cell in cells if (cell.row, cell.column) not in kept]
     cells.sort(key=lambda cell: (-cell.probability, -abs(cell.score), cell.row, cell.column))
     mended = _mended(table, numbers, cells, kept)
-    return CellFindings(tuple(cells), mended, typical_errors(cells), tuple(caveats))
+    return CellFindings(tuple(cells), mended, typical_errors(cells), tuple(caveats), tuple(rules))
 
 
 def _coded(numbers: NumberColumns, caveats: list[str]) -> list[WrongCell]:
@@ -164,28 +165,37 @@ def _deviating(numbers: NumberColumns, caveats: list[str], place: Callable[[int]
     return found
 
 
-def _breaking_rules(numbers: NumberColumns, cells: Sequence[WrongCell]) -> list[WrongCell]:
-    """The cells that break a rule which nearly all rows keep, a sum or a product, in rows without another wrong cell.
+def _rules(numbers: NumberColumns) -> dict[str, Rule]:
+    """The columns that follow from others, a sum or a product, and how.
 
     A rule may be read in several ways: the column that stands last is taken for the one that was reckoned.
     """
-    columns = {name: numbers.X[:, j].copy() for j, name in enumerate(numbers.names) if not numbers.dates[j]}
-    told = {cell.row for cell in cells}
-    for x in columns.values():
-        x[list(told)] = np.nan
-    found: list[WrongCell] = []
+    columns = {name: numbers.X[:, j] for j, name in enumerate(numbers.names) if not numbers.dates[j]}
+    found = {}
     for name in list(columns)[: -COLUMNS - 1 : -1]:
-        x = columns[name]
-        rule = find_rule(x, {other: values for other, values in columns.items() if other != name})
-        if rule is None or not rule.accuses:
-            continue
+        x = columns.pop(name)
+        rule = find_rule(x, columns) if columns else None
+        if rule is None:
+            columns[name] = x
+        else:
+            found[name] = rule
+    return found
+
+
+def _by_rules(rules: dict[str, Rule], numbers: NumberColumns, cells: Sequence[WrongCell]) -> list[WrongCell]:
+    """The cells without those that follow a rule exactly, and with those that break one which nearly all rows keep, in
+    rows where nothing else is wrong."""
+    found = [cell for cell in cells if cell.column not in rules or not rules[cell.column].holds[cell.row]]
+    told = {cell.row for cell in found}
+    for name, rule in rules.items():
+        x = numbers.X[:, numbers.names.index(name)]
         writing = Writing.of(x[np.isfinite(x)])
-        far = rule.broken & (np.abs(x - rule.value) > CLOSE * (writing.step or 0.0))
-        for i in sorted(set(np.flatnonzero(far).tolist()) - told):
+        broken = rule.accuses & rule.broken & (np.abs(x - rule.value) > CLOSE * (writing.step or 0.0))
+        for i in sorted(set(np.flatnonzero(broken).tolist()) - told):
             value, expected = float(x[i]), _rounded(float(rule.value[i]), writing)
             score = float(np.copysign(FAR, value - expected))
             found.append(WrongCell(i, name, value, expected, score, BROKEN, f"{BREAKS}{rule.words}"))
-        told |= {cell.row for cell in found}
+            told.add(i)
     return found
 
 

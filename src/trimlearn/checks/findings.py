@@ -46,6 +46,7 @@ class CellFindings:
     mended: pd.DataFrame  # the table's frame; each wrong number or date is missing, and categories are spelt as usual
     typical: dict[str, str]  # column → the commonest error of its wrong cells, "" where there is none
     caveats: tuple[str, ...] = ()
+    reckoned: tuple[str, ...] = ()  # columns that follow exactly from others: sums, products
 
     def corrected(self) -> pd.DataFrame:
         """The table with what was expected in the place of wrong numbers; of words and dates no such thing is known."""

@@ -82,7 +82,7 @@ def run_parts(
             cells = CellFindings((), seen.frame, {})
         if target is None:
             progress("looking at rows as a whole")
-            rows = odd_rows(table, cells.mended, pinned=pins.rows, seed=seed)
+            rows = odd_rows(table, cells.mended.drop(columns=list(cells.reckoned)), pinned=pins.rows, seed=seed)
         else:
             progress(f"judging {'the labels' if images else target} by two models")
             judged = judge_target(

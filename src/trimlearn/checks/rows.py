@@ -62,7 +62,7 @@ def odd_rows(
     table : Table
         Which columns are what.
     mended : DataFrame
-        Its values, wrong cells missing.
+        Its values, wrong cells missing, without the columns that are not to be judged.
     pinned : mapping of int to bool, default=None
         Rows that are known to be wrong (True), which no model is fitted to, or right (False), which are not odd.
     seed : int, default=0
@@ -114,7 +114,7 @@ def _too_few(p: int, rows: int) -> tuple[str, ...]:
 def _judged_columns(table: Table, mended: pd.DataFrame) -> tuple[list[str], Floats]:
     """The numeric columns that vary: of which no value makes up more than half."""
     names, columns = [], []
-    for name in table.of_kind("number"):
+    for name in (name for name in table.of_kind("number") if name in mended):
         x = mended[name].to_numpy(dtype=np.float64, na_value=np.nan)
         x = np.where(np.isfinite(x), x, np.nan)
         if not why_left_out(x) and np.isnan(common_value(x)):
