@@ -144,8 +144,8 @@ def doubt_of_errors(
 
 def doubt_of_mean(X: Any, y: np.ndarray, residuals: np.ndarray, flagged: np.ndarray) -> str | None:
     """A sentence where least squares on the rows that are not flagged has other slopes: skewed errors that grow are
-    fitted where they are dense."""
-    if not drifts(X, y - residuals, residuals, ~flagged):
+    fitted where they are dense. Of many rows that are flagged it is rather asked which are wrong."""
+    if flagged.mean() > DOUBTFUL or not drifts(X, y - residuals, residuals, ~flagged):
         return None
     cure = "fit log(y), or give" if y.min() > 0 else "give"
     return (

@@ -89,7 +89,8 @@ class TrimmedLinearRegression(LinearRegressor):
     tol : float, optional
         As in `trimlearn.solve`. None: from 10⁻⁹, where passes cost nothing, to 10⁻³ on large data.
     random_state : int, RandomState or None
-        Seed of starts and draws. Give an integer to get the same result again where these matter.
+        Seed of starts and draws. Give an integer to get the same result again where these matter: with a method, a
+        penalty that selects columns, or more than 10⁶ numbers.
     warm_start : bool
         Whether to begin where the last fit ended.
     verbose : bool or int

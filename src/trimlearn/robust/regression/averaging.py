@@ -27,7 +27,8 @@ Floats = NDArray[np.float64]
 
 USUAL = 2.5  # the score above which a row is called wrong where none was, as in `judge`
 NEAREST = 2.0  # no row is called wrong below: one right row in twenty lies beyond (customary)
-# Trimmed fits far from one another, the likeliest, from which EM begins: TODO
+# Trimmed fits far from one another, the likeliest, from which EM begins. The first alone gives the same errors to 3 %,
+# 40 % of bad leverage points among 100 rows included (python -m benchmarks.calibration averaging).
 BASINS = 6
 SIMPLE = np.array([0, 1])  # of LAWS, by which it is told how likely they are: normal errors, wrong rows a group or not
 SEEN = 2_000  # rows on which that is told, a limit on time: where they decide anything, a tenth of them would do
