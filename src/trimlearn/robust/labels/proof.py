@@ -114,14 +114,14 @@ class Evidence:
         return Odds(gain, share * float(self.s.sum()), float(self.s @ (doubt + share * blind)))
 
     def overlap(self, noise: LabelNoise) -> Overlap:
-        """Which classes overlap, of those whose labels ``noise`` calls each other's: those of which it is less
-        likely than not. All of them, where the rows of the others together do not prove it."""
+        """Which classes overlap, of those whose labels ``noise`` calls each other's: those whose rows prove
+        that. All of them, where the rows of the others together do not prove noise."""
         K = noise.T.shape[0]
         found = np.zeros((K, K), dtype=bool)
         if K == 2 or noise.epsilon == 0:
             return found
         asked = {pair: self._between(*pair, share, noise) for pair, share in self._mistaken(noise).items()}
-        noisy = {pair: both for pair, both in asked.items() if both[1].log_odds > 0}
+        noisy = {pair: both for pair, both in asked.items() if both[1].log_odds > -PROVEN}
         alone, seen = (Odds.together(both[which] for both in noisy.values()) for which in (0, 1))
         proven = alone.proven or (seen.proven and seen.gain > NOT_WORSE)
         for a, b in asked.keys() - noisy.keys() if proven else asked:

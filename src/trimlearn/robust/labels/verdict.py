@@ -6,7 +6,7 @@ explains the labels so much better, and leaves so few rows in doubt, that overla
 taken to be right; the share that may be wrong all the same is kept, to be told.
 
 Of more than two classes some may overlap that others are clear of. So each two of which labels of the one seem to be
-the other's are asked first, as if they were alone. Where their rows speak for overlap no label of the one is called the
+the other's are asked first, as if they were alone. Where their rows prove overlap no label of the one is called the
 other's, and what is asked above is asked of the other errors.
 
 The first prediction may be made again by models that allow for the noise found (`corrected`): they never learn the
