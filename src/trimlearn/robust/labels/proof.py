@@ -25,14 +25,15 @@ from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_em import Floats, Labels, all_errors
 from trimlearn.robust.labels.noise_level import estimate_noise
 
-# What wrong labels and rows in doubt count for beside the likelihood, and the log-odds that prove noise. Two of the
-# values tried by `python -m benchmarks.calibration label_proof`.
+# What wrong labels and rows in doubt count for beside the likelihood, and the log-odds that prove noise. They trade
+# samples that are accused for wrong labels that are found: with half of either 2.5 and 10 % are accused, and 66 and 81 %
+# found; with these 5 and 79 % (python -m benchmarks.calibration label_proof).
 CLEARNESS, PROVEN = 6.0, 4.0
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 # Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
-# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by as much
-# (python -m benchmarks.calibration labels).
+# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 the level is off by 0.3 points more, with
+# 0.06 by as much (python -m benchmarks.calibration labels).
 FEW = 0.03
 HALF = 0.5  # by definition: where more labels look wrong, the model agrees with fewer than it contradicts
 PAIR_ROWS = 2_000  # of two classes that are asked, a limit on time: their doubt is then known to a point
