@@ -26,8 +26,8 @@ from trimlearn.robust.labels.noise_em import Floats, Labels, all_errors
 from trimlearn.robust.labels.noise_level import estimate_noise
 
 # What wrong labels and rows in doubt count for beside the likelihood, and the log-odds that prove noise. They trade
-# samples that are accused for wrong labels that are found: with half of either 2.5 and 10 % are accused, and 66 and 81 %
-# found; with these 5 and 79 % (python -m benchmarks.calibration label_proof).
+# clean samples that are accused for wrong labels that are found: 5 and 79 %; with half of the one 2.5 and 66 %, of the
+# other 10 and 81 % (python -m benchmarks.calibration label_proof).
 CLEARNESS, PROVEN = 6.0, 4.0
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
