@@ -25,7 +25,7 @@ from trimlearn.robust.labels.noise_em import Floats, Labels, log_sum, row_centre
 Predictions = Sequence[Any]  # of arrays (n, K)
 
 # Share of wrong labels that follow no pattern: what a score falls back on where T has no error to explain it. Ten times
-# as many or as few change the verdict on 1 of 500 wrong labels (python -m benchmarks.calibration labels).
+# as many or as few change the verdict on 3 of 1,000 wrong labels (python -m benchmarks.calibration labels).
 BACKGROUND = 1e-3
 
 

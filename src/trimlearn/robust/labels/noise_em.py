@@ -23,7 +23,8 @@ Labels = NDArray[np.int64]
 
 FREE = 0.5  # rows by which an entry of T off the diagonal must pay for itself (Figueiredo and Jain 2002)
 # Rows by which a class is drawn to the common rate of errors, because a rare class has too few of its own. With a third
-# or three times as many the level is off by 0.1 or 0.6 points more (python -m benchmarks.calibration labels).
+# of them the level is off by 0.9 points less, with three times as many by as much, on few repetitions of classes that
+# are as large (python -m benchmarks.calibration labels).
 SHRINK = 10.0
 MAX_ITERATIONS, TOL = 200, 3e-6  # of EM, limits on time: the log-likelihood per row that an iteration must gain
 SOME, MANY = 2_500, 4  # rows that are searched first where there are so many times as many, a limit on time

@@ -25,14 +25,15 @@ from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_em import Floats, Labels, all_errors
 from trimlearn.robust.labels.noise_level import estimate_noise
 
-# What wrong labels and rows in doubt count for beside the likelihood, and the log-odds that prove noise. Two of the
-# values tried by `python -m benchmarks.calibration label_proof`.
+# What wrong labels and rows in doubt count for beside the likelihood, and the log-odds that prove noise. They trade
+# clean samples that are accused for wrong labels that are found: 5 and 79 %; with half of the one 2.5 and 66 %, of the
+# other 10 and 81 % (python -m benchmarks.calibration label_proof).
 CLEARNESS, PROVEN = 6.0, 4.0
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 # Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
-# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by as much
-# (python -m benchmarks.calibration labels).
+# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 the level is off by 0.3 points more, with
+# 0.06 by as much (python -m benchmarks.calibration labels).
 FEW = 0.03
 HALF = 0.5  # by definition: where more labels look wrong, the model agrees with fewer than it contradicts
 PAIR_ROWS = 2_000  # of two classes that are asked, a limit on time: their doubt is then known to a point
@@ -114,14 +115,14 @@ class Evidence:
         return Odds(gain, share * float(self.s.sum()), float(self.s @ (doubt + share * blind)))
 
     def overlap(self, noise: LabelNoise) -> Overlap:
-        """Which classes overlap, of those whose labels ``noise`` calls each other's: those of which it is less
-        likely than not. All of them, where the rows of the others together do not prove it."""
+        """Which classes overlap, of those whose labels ``noise`` calls each other's: those whose rows prove
+        that. All of them, where the rows of the others together do not prove noise."""
         K = noise.T.shape[0]
         found = np.zeros((K, K), dtype=bool)
         if K == 2 or noise.epsilon == 0:
             return found
         asked = {pair: self._between(*pair, share, noise) for pair, share in self._mistaken(noise).items()}
-        noisy = {pair: both for pair, both in asked.items() if both[1].log_odds > 0}
+        noisy = {pair: both for pair, both in asked.items() if both[1].log_odds > -PROVEN}
         alone, seen = (Odds.together(both[which] for both in noisy.values()) for which in (0, 1))
         proven = alone.proven or (seen.proven and seen.gain > NOT_WORSE)
         for a, b in asked.keys() - noisy.keys() if proven else asked:

@@ -6,7 +6,7 @@ explains the labels so much better, and leaves so few rows in doubt, that overla
 taken to be right; the share that may be wrong all the same is kept, to be told.
 
 Of more than two classes some may overlap that others are clear of. So each two of which labels of the one seem to be
-the other's are asked first, as if they were alone. Where their rows speak for overlap no label of the one is called the
+the other's are asked first, as if they were alone. Where their rows prove overlap no label of the one is called the
 other's, and what is asked above is asked of the other errors.
 
 The first prediction may be made again by models that allow for the noise found (`corrected`): they never learn the
@@ -50,8 +50,8 @@ ENOUGH = 50  # rows: the standard error of a share of 10 % is 4 points here, and
 # Menon, Nock and Qu 2017, section 4.1, who take it in place of the maximum, which is a matter of chance).
 CLEAREST = 0.97
 # Right labels that may be expected among those named: a tenth of these, the default of `flag`; or of all rows one in a
-# hundred, which only matters where few are named. With 0.05 and 0.2 of those named 0.5 and 1.2 % of the right labels
-# are named, and 42 and 35 % of the wrong ones are not (python -m benchmarks.calibration labels).
+# hundred, which only matters where few are named. With 0.05 and 0.2 of those named 0.4 and 1.4 % of the right labels
+# are named, and 42 and 32 % of the wrong ones are not (python -m benchmarks.calibration labels).
 INNOCENT, MISTAKEN = 0.1, 0.01
 # Share of the labels that a simple model calls wrong, and a flexible one does not, which the latter may still fail to
 # explain without any being wrong (a choice): a rule of two among 45 columns leaves boosting with a fifth.
