@@ -114,10 +114,10 @@ class TrimmedCovariance(TrimmedScatter):
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
-    >>> X[:30] += 8.0
+    >>> X[:20] += 8.0
     >>> model = TrimmedCovariance(random_state=0).fit(X)
-    >>> round(model.contamination_, 2), bool(model.inlier_mask_[:30].any()), int(model.inlier_mask_.sum())
-    (0.3, False, 70)
+    >>> round(model.contamination_, 1), bool(model.inlier_mask_[:20].any()), int(model.inlier_mask_.sum())
+    (0.2, False, 80)
     """
 
     _raw: ScatterFit
@@ -155,7 +155,7 @@ class TrimmedCovariance(TrimmedScatter):
         shape = used.S, used.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
         if self._publish(data, found, h) and h is None:
-            self._doubt_shape(data)
+            self._doubt_errors(data)
         self.precision_ = self.get_precision() if self.store_precision else None
         self.shrinkage_ = found.raw.shrinkage.rho
         self.outlier_probability_ = row_probabilities(found.final.p_values, data.s)
