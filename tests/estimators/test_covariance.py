@@ -488,3 +488,16 @@ def test_rows_somewhat_wider_than_the_others_may_be_a_tail() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             TrimmedCovariance(random_state=0).fit(clean_or_not)
+
+
+def test_a_near_cluster_is_found_in_few_rows_per_feature() -> None:
+    """The half of least determinant has rows of both groups: with it alone next to none of them was found."""
+    X = np.random.default_rng(6).standard_normal((100, 10))
+    X[:40] += 6.0 / np.sqrt(10.0)
+    model = TrimmedCovariance(random_state=0).fit(X)
+    assert model.inlier_mask_[:40].mean() < 0.1 and model.inlier_mask_[40:].mean() > 0.9
+
+
+def test_so_few_rows_do_not_tell() -> None:
+    with pytest.warns(UserWarning, match="too few to tell"):
+        TrimmedCovariance(random_state=0).fit(np.array([[0.0], [0.1], [0.2], [30.0]]))
