@@ -23,9 +23,9 @@ from trimlearn.robust.scatter.judge import left_out, scores_inside, scores_outsi
 from trimlearn.robust.scatter.mcd import default_h, mcd
 from trimlearn.robust.scatter.steps import DeterminantProblem, exchanges
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*they lie together")  # as the bad rows of many tests do
 
 @pytest.mark.filterwarnings("ignore:the .* rows that agree best vary")  # some checks have two distinct rows only
-@pytest.mark.filterwarnings("ignore:.* look like a group of their own")  # a check has three blobs
 @parametrize_with_checks([TrimmedCovariance(), TrimmedCovariance(contamination=0.2, reweight=False)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -132,7 +132,6 @@ def test_clustered_contamination(p: int, share: float) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*a skewed tail is no error")  # some of the cluster is kept, on one side
 @pytest.mark.filterwarnings("ignore:.*a heavy tail is no error")  # and joins the others to the rest of it
-@pytest.mark.filterwarnings("ignore:.*they may be other groups of rows")  # as the cluster is
 @pytest.mark.filterwarnings("ignore:.*a heavier tail than those of normal rows")
 @pytest.mark.parametrize(("n", "least"), [(100, 0.5), (500, 0.8)])
 def test_a_cluster_near_the_others_does_not_come_back_row_by_row(n: int, least: float) -> None:
@@ -354,8 +353,7 @@ def test_few_clean_rows_are_not_accused(n: int, p: int) -> None:
     assert np.quantile(flagged, 0.95) <= 0.2
 
 
-@pytest.mark.filterwarnings("ignore:.* look like a group of their own")  # 15 of 50 rows in one place, and one more
-@pytest.mark.filterwarnings("ignore:.*they may be other groups of rows")  # as these 15 are, in one sample
+@pytest.mark.filterwarnings("ignore:.* tail is no error")  # as two of twenty rows may be
 @pytest.mark.parametrize(
     ("n", "p", "bad", "away"), [(20, 2, 2, 8.0), (20, 2, 6, 8.0), (50, 3, 15, 6.0), (30, 10, 6, 15)]
 )
@@ -410,7 +408,7 @@ def test_the_covariance_has_the_categories() -> None:
     assert again.covariance_.shape == (9, 9)
 
 
-@pytest.mark.filterwarnings("ignore:.*they may be other groups of rows")  # as categories are
+@pytest.mark.filterwarnings("ignore:.*is no error")  # as of categories
 def test_features_keep_their_part_where_shrinkage_is_given_or_few_rows_differ() -> None:
     X, _ = _with_categories()
     assert TrimmedCovariance(shrinkage=0.3, random_state=0).fit(X).precision_[4:].any()
@@ -433,7 +431,7 @@ def test_categories_are_told_by_name() -> None:
 def test_two_equal_groups_are_told() -> None:
     X = np.random.default_rng(0).standard_normal((200, 4))
     X[:95] += 10.0
-    with pytest.warns(UserWarning, match="about as many as agree"):
+    with pytest.warns(UserWarning, match="48% of the rows are called bad, but they lie together"):
         TrimmedCovariance(random_state=0).fit(X)
 
 
@@ -441,10 +439,10 @@ def test_one_of_three_equal_groups_is_told_and_scattered_errors_are_not() -> Non
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 4))
     three = X + 10.0 * np.eye(4)[np.arange(150) % 3]
-    with pytest.warns(UserWarning, match="look like a group of their own"):
+    with pytest.warns(UserWarning, match="they lie together, in one place or a few"):
         TrimmedCovariance(random_state=0).fit(three)
     many = np.random.default_rng(0).normal(size=(600, 4)) + 10.0 * np.eye(4)[np.arange(600) % 3]
-    with pytest.warns(UserWarning, match="look like a group of their own"):
+    with pytest.warns(UserWarning, match="they lie together, in one place or a few"):
         TrimmedCovariance(random_state=0).fit(many)
     X[:37] *= 10.0  # a quarter of the rows
     with warnings.catch_warnings():
@@ -478,15 +476,28 @@ def test_a_fifth_of_very_many_rows_is_found() -> None:
     assert model.inlier_mask_[:800].mean() < 0.01 and model.inlier_mask_[800:].mean() > 0.99
 
 
-def test_groups_beside_the_good_rows_are_said_to_be_groups() -> None:
-    """Errors that matter lie farther out than three times the spread of good rows: of these nothing is said."""
+def test_rows_somewhat_wider_than_the_others_may_be_a_tail() -> None:
+    """Of rows three times as wide as the others, not of rows ten times as wide."""
     X = np.random.default_rng(1).normal(size=(200, 5))
     near, far = X.copy(), X.copy()
     near[:60] *= 3.0
     far[:60] *= 10.0
-    with pytest.warns(UserWarning, match="called bad, but most of them lie hardly farther out"):
+    with pytest.warns(UserWarning, match="a heavy tail is no error"):
         TrimmedCovariance(random_state=0).fit(near)
     for clean_or_not in (X, far):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             TrimmedCovariance(random_state=0).fit(clean_or_not)
+
+
+def test_a_near_cluster_is_found_in_few_rows_per_feature() -> None:
+    """The half of least determinant has rows of both groups: with it alone next to none of them was found."""
+    X = np.random.default_rng(6).standard_normal((100, 10))
+    X[:40] += 6.0 / np.sqrt(10.0)
+    model = TrimmedCovariance(random_state=0).fit(X)
+    assert model.inlier_mask_[:40].mean() < 0.1 and model.inlier_mask_[40:].mean() > 0.9
+
+
+def test_so_few_rows_do_not_tell() -> None:
+    with pytest.warns(UserWarning, match="too few to tell"):
+        TrimmedCovariance(random_state=0).fit(np.array([[0.0], [0.1], [0.2], [30.0]]))

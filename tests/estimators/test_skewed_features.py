@@ -22,7 +22,7 @@ def test_a_skewed_tail_is_doubted() -> None:
     X = np.exp(np.random.default_rng(1).normal(size=(50, 5)))
     model = TrimmedCovariance(random_state=0)
     (said,) = _told(model, X)
-    assert model.contamination_ > 0.1 and "if powers or logarithms of the features are" in said
+    assert model.contamination_ > 0.1 and "powers or logarithms of the features explain all rows" in said
     assert f"{max(model.contamination_, 1.0 - model.inlier_mask_.mean()):.0%} of the rows" in said
     assert _told(TrimmedCovariance(random_state=0), np.log(X)) == []
     assert _told(TrimmedCovariance(0.1, random_state=0), X) == []  # who gives it, knows
@@ -40,7 +40,7 @@ def test_a_slight_skew_is_doubted_from_a_twentieth_of_the_rows_on(k: int) -> Non
 def test_a_network_of_skewed_features_is_doubted(model: Any) -> None:
     X = np.random.default_rng(2).exponential(size=(200, 4))
     (said,) = _told(model, X)
-    assert model.contamination_ > 0.1 and "if powers or logarithms of the features are" in said
+    assert model.contamination_ > 0.1 and "powers or logarithms of the features explain all rows" in said
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def _said(warning: warnings.WarningMessage) -> str:
         return (
             "Some rows lie far out in the direction in which columns go together: whether they are wrong is not told."
         )
-    if "lie apart" in text or "hardly farther out" in text:
+    if "lie together" in text:
         return "Many rows lie apart from the others, which may be groups of their own rather than errors."
     if "singular" in text or "subspace" in text:
         return "Some numeric columns are determined by others: rows that break such a rule are called odd for that."

@@ -15,16 +15,15 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.detector import FeatureRows
 from trimlearn.estimators.doubtful_rows import (
+    warn_of_another_explanation,
     warn_of_doubtful_rows,
     warn_of_exact_subspace,
-    warn_of_heavy_tail,
-    warn_of_rows_beside,
     warn_of_rows_far_within,
 )
-from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.estimators.subspace import TrimmedSubspace
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
+from trimlearn.robust.scatter.explanations import axes_told
 from trimlearn.robust.scatter.tails import TailLaw
 from trimlearn.robust.subspace.components import principal_components
 from trimlearn.robust.subspace.flat import Flat, Points
@@ -125,10 +124,10 @@ class TrimmedPCA(TrimmedSubspace):
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = np.outer(rng.standard_normal(100), [3.0, 4.0, 0.0]) + 0.1 * rng.standard_normal((100, 3))
-    >>> X[:30] = [0.0, 0.0, 50.0] + rng.standard_normal((30, 3))
+    >>> X[:20] = [0.0, 0.0, 50.0] + rng.standard_normal((20, 3))
     >>> pca = TrimmedPCA(n_components=1, random_state=0).fit(X)
-    >>> pca.components_[0, :2].round(1), bool(pca.inlier_mask_[:30].any()), round(pca.contamination_, 1)
-    (array([0.6, 0.8]), False, 0.3)
+    >>> pca.components_[0, :2].round(1), bool(pca.inlier_mask_[:20].any()), round(pca.contamination_, 1)
+    (array([0.6, 0.8]), False, 0.2)
     """
 
     def __init__(
@@ -205,20 +204,26 @@ class TrimmedPCA(TrimmedSubspace):
         if h is None and found.exact:
             warn_of_exact_subspace(self.contamination_, self.n_trimming_components_)
         elif h is None:
-            rows = self.contamination_, self.outlier_scores_, found.w <= 0, data.s
-            if not (
-                warn_of_doubtful_rows(*rows, found.normal_contamination)
-                or warn_of_skewed_features(self, data.X, data.s)
-                or warn_of_heavy_tail(*rows, self._law.k)
-                or warn_of_rows_beside(*rows)
-            ):
-                warn_of_rows_far_within(int(found.far_within.sum()), len(data.s))
+            self._doubt_errors(found, points, data.s)
         if not found.raw.converged:
             warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",
                 ConvergenceWarning,
             )
         return self
+
+    def _doubt_errors(self, found: JudgedFlat, points: Points, s: np.ndarray) -> None:
+        """Say so where the rows called bad may be no errors, or rows far within the subspace are not called bad.
+
+        Rows are judged by Euclidean distances, of which the leading axes of many do not tell.
+        """
+        rows, beside = (self.contamination_, self.outlier_scores_, found.w <= 0, s), points.p - found.flat.U.shape[1]
+        if warn_of_doubtful_rows(*rows, found.normal_contamination) or (
+            beside <= axes_told(float(s.sum()))
+            and warn_of_another_explanation(*rows, lambda at: points.residuals(found.flat, at), points.p)
+        ):
+            return
+        warn_of_rows_far_within(int(found.far_within.sum()), len(s))
 
     def _fixed_center(self, points: Points, s: np.ndarray) -> np.ndarray | None:
         if self.center == "trimmed":

@@ -167,7 +167,7 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self.outlier_probability_ = np.interp(self.outlier_scores_, scores[order], increasing)
         _warn(found.raw, found.final.model, least)
         if nothing_said and h is None:
-            self._doubt_shape(data)
+            self._doubt_errors(data)
         return self
 
 

@@ -13,9 +13,8 @@ from trimlearn._utils.threads import team
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
 from trimlearn.estimators.detector import Detector, FeatureRows
-from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows, warn_of_heavy_tail, warn_of_rows_beside
+from trimlearn.estimators.doubtful_rows import warn_of_another_explanation, warn_of_doubtful_rows
 from trimlearn.estimators.inputs import check_counts, check_data
-from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
 from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.scale import Chi, p_values
@@ -38,7 +37,6 @@ class TrimmedScatter(Detector):
     raw_weights_: np.ndarray
     history_: list[Record]
     _model: ScatterFit | SparseNormal  # of the features that distances are measured by
-    _freedom: float  # the dimensions of a good row's distance, as its law has them
     _measured: np.ndarray | None = None  # the mask of these; None: all
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -165,7 +163,7 @@ class TrimmedScatter(Detector):
     def _publish(self, data: FeatureRows, found: TrimmedScatterFit[Any], h: float | None) -> bool:
         """What was found, as attributes; h: the weight that was asked to be kept. Whether it is beyond doubt."""
         raw, trimmed, final = found.raw, found.trimmed.model, found.final
-        self._training, self._raw, self._model, self._freedom = data, raw, final.model, final.cut.law.k
+        self._training, self._raw, self._model = data, raw, final.model
         self.raw_weights_, self.raw_location_, self.raw_covariance_ = raw.w, *self._moments(data, trimmed)
         self.weights_, (self.location_, self.covariance_) = final.model.w, self._moments(data, final.model)
         self.dist_ = self._squared_distances(data.X)
@@ -179,11 +177,11 @@ class TrimmedScatter(Detector):
         rows = self.contamination_, self.outlier_scores_, self.outlier_scores_ > self.threshold_, data.s
         return not warn_of_doubtful_rows(*rows, final.cut.normal_contamination)
 
-    def _doubt_shape(self, data: FeatureRows) -> None:
-        """Say so where the rows called bad may be a tail, of skewed features or of all rows, or groups of rows."""
+    def _doubt_errors(self, data: FeatureRows) -> None:
+        """Say so where the rows called bad may be no errors, but a tail of all rows, or groups of rows."""
+        A = data.X if self._measured is None else data.X[:, self._measured]
         rows = self.contamination_, self.outlier_scores_, self.weights_ <= 0, data.s
-        if not (warn_of_skewed_features(self, data.X, data.s) or warn_of_heavy_tail(*rows, self._freedom)):
-            warn_of_rows_beside(*rows)
+        warn_of_another_explanation(*rows, lambda at: A[at], A.shape[1])
 
     def _moments(self, data: FeatureRows, model: ScatterFit | SparseNormal) -> tuple[np.ndarray, np.ndarray]:
         """Location and covariance of the rows that the model keeps, of all features."""

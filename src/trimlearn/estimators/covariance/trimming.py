@@ -74,6 +74,10 @@ class ScatterCriterion(ABC, Generic[Model]):
         d2 = model.squared_distances(self.data.X)
         return chance.beyond_chance(self.data.X, self.data.s, d2, off, expected)
 
+    def group(self) -> np.ndarray | None:
+        """The smaller of two groups into which all rows fall by more than chance; None where they do not."""
+        return None
+
     def weight(self, w: np.ndarray) -> float:
         """The sum of the sample weights times w."""
         return float(self.data.s @ w)
@@ -111,9 +115,10 @@ def fit_trimmed(
         return TrimmedScatterFit(raw, kept, trimmed, _readmitted(criterion, trimmed, kept))
     final = _readmitted(criterion, first, least, _undoubted)
     if criterion.doubts(final):
-        return TrimmedScatterFit(raw, kept, trimmed, _with_expected(criterion, final, least))
-    final = _readmitted(criterion, trimmed, kept)
-    return TrimmedScatterFit(raw, kept, trimmed, _not_by_chance(criterion, final, kept))
+        final = _with_expected(criterion, final, least)
+    else:
+        final = _not_by_chance(criterion, _readmitted(criterion, trimmed, kept), kept)
+    return TrimmedScatterFit(raw, kept, trimmed, _beside_a_group(criterion, final, least))
 
 
 def _explained(judged: JudgedScatter[Model]) -> np.ndarray:
@@ -149,8 +154,24 @@ def _with_expected(criterion: ScatterCriterion[Model], judged: JudgedScatter[Mod
     if not judged.cut.apart and criterion.weight(doubted & judged.verdict.inliers) > expected:
         return judged
     again = criterion.refit(judged.cut.weights, judged.model, h) or judged
-    out = judged.cut.weights == 0
-    return judged if criterion.weight(out & again.verdict.inliers) > 0.5 * criterion.weight(out) else again
+    return judged if _mostly_good(criterion, judged.cut.weights == 0, again) else again
+
+
+def _mostly_good(criterion: ScatterCriterion[Model], rows: np.ndarray, judged: JudgedScatter[Model]) -> bool:
+    """Whether most of some rows are inliers."""
+    return criterion.weight(rows & judged.verdict.inliers) > 0.5 * criterion.weight(rows)
+
+
+def _beside_a_group(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
+    """The same, or the fit to the larger of two groups where most of the smaller one was taken for good."""
+    group = criterion.group()
+    if group is None or not _mostly_good(criterion, group, judged):
+        return judged
+    again = criterion.refit(np.where(group, 0.0, 1.0), judged.model, h)
+    if again is None:
+        return judged
+    again = _readmitted(criterion, again, h, _undoubted)
+    return judged if _mostly_good(criterion, group, again) else again
 
 
 def _not_by_chance(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:

@@ -23,7 +23,7 @@ from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scatter.steps import FLOOR, Moments
 from trimlearn.robust.scatter.units import RobustUnits
 
-__all__ = ["PER_DIMENSION", "beyond_chance", "far_out", "leading_scores", "log_groups_expected", "log_wilks"]
+__all__ = ["LEVEL", "PER_DIMENSION", "beyond_chance", "far_out", "leading_scores", "log_groups_expected", "log_wilks"]
 
 # Customary. Without a test 2 to 5 % of clean samples of 15 to 30 rows have more than a fifth flagged, and 1 % at most
 # with it, at 0.01 and 0.3 too; at 0.01 3 % fewer bad rows of 15 × 3 are found (`benchmarks.calibration chance`).

@@ -26,7 +26,6 @@ __all__ = [
     "JudgedDistances",
     "TailLaw",
     "judge_distances",
-    "looks_heavy_tailed",
     "shown_freedom",
     "spread_freedom",
 ]
@@ -52,9 +51,6 @@ SURE: Final = 1e-15  # a tail probability whose complement still differs from 1:
 # ν by the covariance over ν by the nearest half of the distances, beyond which rows differ in scale: 45 % of bad rows
 # explain 2.7, and 40 % explain 2.1 (`benchmarks.calibration subspace`).
 UNEQUAL: Final = 3.0
-# Logarithm of the likelihood by which bad rows beside normal ones must beat one heavy tail to be believed: "very strong
-# evidence" by Kass and Raftery (1995), 2 log B > 10.
-EVIDENCE: Final = 5.0
 BOUND: Final = 150.0  # of log d/σ: sums of the squares of such distances are in range
 
 
@@ -140,33 +136,6 @@ def judge_distances(
     if law.m < inf:
         weights /= np.maximum(np.abs(d) / (normal.cutoff * normal.scale), 1.0) ** WANE
     return JudgedDistances(verdict, law, normal.contamination, apart, weights)
-
-
-def looks_heavy_tailed(d: Vector, off: NDArray[np.bool_], s: Vector, k: float) -> bool:
-    """Whether one heavy-tailed law explains the distances d of all rows, which count s times, about as well as normal
-    rows of k dimensions and a hump of bad ones do, those that are ``off``.
-
-    Nothing is trimmed here and no law pays for hiding anybody: it is asked for the sake of a doubt, not of a verdict.
-
-    References: R. E. Kass and A. E. Raftery (1995), Bayes factors, JASA 90.
-
-    >>> rng = np.random.default_rng(0)
-    >>> d = np.sqrt(rng.chisquare(3, 200) / rng.chisquare(3, 200) * 3)
-    >>> looks_heavy_tailed(d, d > 4.0, np.ones(200), 3.0)
-    True
-    >>> d = np.where(np.arange(200) < 20, 8.0 + rng.normal(size=200), np.sqrt(rng.chisquare(3, 200)))
-    >>> looks_heavy_tailed(d, d > 4.0, np.ones(200), 3.0)
-    False
-    """
-    y = np.log(np.clip(d, TINY, HUGE))
-    share, mean = float(s[off].sum()) / float(s.sum()), float(np.average(y[off], weights=s[off]))
-    spread = sqrt((float(s[off] @ (y[off] - mean) ** 2) + SPREAD**2) / (float(s[off].sum()) + 1.0))
-    good = _Models.of(*_binned(np.exp(y[~off]), s[~off]), inf)
-    centre = float(next(good.fits(k))[1][0])
-    hump = -0.5 * ((y - mean) / spread) ** 2 - log(spread * sqrt(2.0 * np.pi))
-    both = np.logaddexp(log(1.0 - share) + TailLaw(k).log_density(y - centre), log(share) + hump)
-    every = _Models.of(*_binned(np.exp(y), s), inf)
-    return max(float(fit[0]) for law, _, fit in every.fits(k) if law.m < inf) > float(s @ both) - EVIDENCE
 
 
 def spread_freedom(distances2: Vector, s: Vector, share: float) -> float:

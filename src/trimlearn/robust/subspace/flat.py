@@ -77,6 +77,13 @@ class Points:
         found = each(lambda rows: self._meet(flat, rows), self.pieces())
         return np.concatenate([z for z, _ in found]), np.concatenate([r for _, r in found])
 
+    def residuals(self, flat: Flat, rows: np.ndarray) -> np.ndarray:
+        """(I − UUᵀ)(aᵢ − m) of some rows, along orthogonal axes of the directions left out."""
+        D = self.around(flat.m, rows)
+        D -= (D @ flat.U) @ flat.U.T
+        axes = np.linalg.svd(D, full_matrices=False)[2][: self.p - flat.U.shape[1]]
+        return np.asarray(D @ axes.T)
+
     def _concat(self, task: Callable[[slice], np.ndarray]) -> np.ndarray:
         return np.concatenate(each(task, self.pieces()))
 
