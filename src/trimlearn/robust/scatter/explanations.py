@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from trimlearn.robust.cells.transform import ColumnTransform
+from trimlearn.robust.scale import TINY
 from trimlearn.robust.scatter.chance import PER_DIMENSION, leading_scores
 from trimlearn.robust.scatter.steps import FLOOR, Moments, Shrinkage
-from trimlearn.robust.scatter.tails import FREEDOMS, SPREAD, TINY
+from trimlearn.robust.scatter.tails import FREEDOMS, SPREAD
 from trimlearn.robust.scatter.units import RobustUnits
 
 __all__ = ["Explanation", "axes_told", "explanation", "some_rows"]
@@ -131,7 +132,7 @@ class _Beside:
         sphere = log(2.0) + 0.5 * k * log(pi) - float(gammaln(0.5 * k))  # the log of the surface of the unit sphere
         hump = -bad * (log(spread * sqrt(2.0 * pi)) + sphere + k * mean) - 0.5 * square / spread**2
         wide = -0.5 * bad * k * (1.0 + log(2.0 * pi * max(float(self.c @ d2) / (bad * k), TINY)))
-        return self.base + max(hump - 1.5 * log(self.n), wide - log(self.n))
+        return float(self.base + max(hump - 1.5 * log(self.n), wide - log(self.n)))
 
     def groups(self) -> float:
         """Of one group or several: normal as the other rows are, but for the place of each and the size of all."""
@@ -150,7 +151,7 @@ class _Beside:
         size = (square + k) / (k * (bad + 1.0))  # one row added in thought: copies of a row have no spread of their own
         parameters = number * (k + 1.0) + 1.0
         fit = float(count @ np.log(count / bad)) - 0.5 * k * bad * log(2.0 * pi * size) - 0.5 * square / size
-        return self.base + fit - 0.5 * parameters * log(self.n)
+        return float(self.base + fit - 0.5 * parameters * log(self.n))
 
 
 def _nearest(Y: Vector, c: Vector, number: int) -> NDArray[np.int_]:
