@@ -142,3 +142,11 @@ def test_values_that_all_repeat_are_no_mark() -> None:
         warnings.simplefilter("error")
         model = TrimmedLinearRegression(random_state=0).fit(X, np.round(X.sum(axis=1) + rng.normal(size=200)))
     assert model.inlier_mask_.mean() > 0.97
+
+
+def test_few_values_are_told_where_rows_are_flagged() -> None:
+    rng = np.random.default_rng(905)
+    X, y = rng.normal(size=(30, 2)), rng.integers(0, 3, 30).astype(float)
+    with pytest.warns(UserWarning, match="y holds only 3 different values"):
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+    assert (~model.inlier_mask_).mean() > 0.05

@@ -17,7 +17,8 @@ from trimlearn.robust.regression.wild_cells import wild_values
 from trimlearn.robust.verdict import Verdict
 
 DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
-MARKS = 5  # rows that have one value of y, of which it is asked whether that is a mark: fewer are chance (a choice)
+MARKS = 5  # rows with one value of y, from which on it is asked what that value stands for: fewer are chance (a choice)
+GRADES = 10  # values of y up to which they may be grades: the longest scales in use have ten or eleven (a choice)
 NAMED = 3  # features named in a warning: more are not read (a choice)
 FEWEST = 3  # rows on one side, of which it is asked whether errors are skewed: it changes no fit (a choice)
 # Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
@@ -41,9 +42,9 @@ def warn_of_doubt(
     names: np.ndarray | None = None,
 ) -> None:
     """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
-    the model's fault: a code for what is missing, one value of y for many rows, a curve, skewed errors, errors of two
-    scales, or errors that grow. For a fit that is not exact. wrong: how probable it is that each row is wrong, where
-    the fit tells. names: of the features."""
+    the model's fault: a code for what is missing, one value of y for many rows, few values of y, a curve, skewed
+    errors, errors of two scales, or errors that grow. For a fit that is not exact. wrong: how probable it is that each
+    row is wrong, where the fit tells. names: of the features."""
     warn_of_no_trimming(rows, kept, coefficients, exact=False)
     scores, flagged = residuals / verdict.scale, weights <= 0
     doubt = doubt_of_codes(rows.X, ~flagged, names)
@@ -78,8 +79,16 @@ def doubt_of_codes(X: Any, counts: np.ndarray, names: np.ndarray | None) -> str 
 
 
 def doubt_of_mark(y: np.ndarray, flagged: np.ndarray) -> str | None:
-    """A sentence where many rows have one value of y that may be none."""
-    mark = _mark(y, flagged)
+    """A sentence where many rows have one value of y that may be none, or where y holds few values, whose residuals lie
+    on as many parallel lines."""
+    values, count = np.unique(y, return_counts=True)
+    if flagged.mean() > MISTAKEN and len(values) <= min(GRADES, len(y) / MARKS):
+        return (
+            f"{flagged.mean():.0%} of the rows are flagged, but y holds only {len(values)} different values: these may "
+            "be classes, grades or counts, and the rows right. Use TrimmedLogisticRegression or TrimmedGLM, or give a "
+            "contamination."
+        )
+    mark = _mark(values, count, y, flagged)
     if mark is None:
         return None
     return (
@@ -155,10 +164,9 @@ def doubt_of_mean(X: Any, y: np.ndarray, residuals: np.ndarray, flagged: np.ndar
     )
 
 
-def _mark(t: np.ndarray, flagged: np.ndarray) -> float | None:
-    """The value that many targets have, where no other one repeats like that: most of the others are there once. None
-    where all these rows are flagged: then they do no harm."""
-    values, count = np.unique(t, return_counts=True)
+def _mark(values: np.ndarray, count: np.ndarray, t: np.ndarray, flagged: np.ndarray) -> float | None:
+    """Of these values of t, the one that many rows have, where no other one repeats like that: most of the others are
+    there once. None where all these rows are flagged: then they do no harm."""
     most = int(count.max())
     mark = float(values[count.argmax()])
     if most < max(MARKS, DOUBTFUL * len(t)) or 2 * (len(values) - 1) < len(t) - most or flagged[t == mark].all():
