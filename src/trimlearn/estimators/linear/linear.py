@@ -257,7 +257,8 @@ class TrimmedLinearRegression(LinearRegressor):
         elif h is None:
             doubted = weights if smooth is None else np.where(smooth.spared, 0.0, weights)
             doubtful, names = replace(final, cutoff=threshold), getattr(self, "feature_names_in_", None)
-            warn_of_doubt(rows, half, self._parameters, after, doubted, doubtful, wrong, names)
+            is_smooth = smooth is not None  # of a penalised fit least squares always has other slopes
+            warn_of_doubt(rows, half, self._parameters, after, doubted, doubtful, wrong, names, smooth=is_smooth)
         return self
 
     def _without_penalty(self, rows: Examples) -> TrimmedLinearRegression:
