@@ -182,4 +182,3 @@ def test_zeros_are_not_told_of_means_that_a_penalty_makes_alike() -> None:
     with catch_warnings():
         simplefilter("error")
         TrimmedGLM(loss="poisson", penalty="l2", alpha=10.0, random_state=0).fit(X, y)
-
