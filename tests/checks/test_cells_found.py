@@ -176,6 +176,19 @@ def test_a_few_cells_far_off_by_the_same_are_told_where_they_are_not_called_wron
         assert f"row {row}" in told or row in {cell.row for cell in found.cells}
 
 
+def test_nothing_is_told_of_cells_far_off_that_are_known_to_be_right_or_told_as_rows() -> None:
+    rng = np.random.default_rng(3)
+    values = 100 + 10 * (rng.normal(size=(300, 1)) + 0.2 * rng.normal(size=(300, 5)))
+    rows = pd.DataFrame(values.round(2), columns=list("abcde"))
+    group = rows.copy()
+    group.loc[5:9, "a"] = [500.1, 500.2, 500.1, 500.3, 500.2]
+    assert "a is far from what" in " ".join(find_cells(as_table(group)).caveats)
+    assert find_cells(as_table(group), keep=[(row, "a") for row in range(5, 10)]).caveats == ()
+    rows.loc[5:7, list("abcd")] = np.add([5000.0, 7000.0, 900.0, 8000.0], rng.normal(size=(3, 4)))
+    (told,) = find_cells(as_table(rows)).caveats
+    assert "3 rows deviate in most of their numbers" in told
+
+
 def test_codes_for_missing_values() -> None:
     frame = related()
     frame.loc[[3, 50], "price"] = -999.0

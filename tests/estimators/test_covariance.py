@@ -25,6 +25,7 @@ from trimlearn.robust.scatter.steps import DeterminantProblem, exchanges
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*they lie together")  # as the bad rows of many tests do
 
+
 @pytest.mark.filterwarnings("ignore:the .* rows that agree best vary")  # some checks have two distinct rows only
 @parametrize_with_checks([TrimmedCovariance(), TrimmedCovariance(contamination=0.2, reweight=False)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:

@@ -173,3 +173,12 @@ def test_more_zeros_than_counts_have_are_told() -> None:
     assert not fitted("poisson", X, y)[1]
     y[rng.random(200) < 0.3] = 0
     assert any("of the counts that the fit rests on are 0" in message for message in fitted("poisson", X, y)[1])
+
+
+def test_zeros_are_not_told_of_means_that_a_penalty_makes_alike() -> None:
+    rng = np.random.default_rng(72)
+    X = rng.normal(size=(150, 2))
+    y = rng.poisson(np.exp(0.3 + X @ [0.5, -0.5]))
+    with catch_warnings():
+        simplefilter("error")
+        TrimmedGLM(loss="poisson", penalty="l2", alpha=10.0, random_state=0).fit(X, y)

@@ -11,6 +11,7 @@ from scipy import sparse, stats
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 
+from trimlearn import TrimmedLinearRegression
 from trimlearn.inference import design, outlier_table
 from trimlearn.inference.families import FAMILIES, family
 from trimlearn.inference.fitted import Fitted
@@ -205,6 +206,15 @@ def test_gamma_as_r_prints_it() -> None:
     np.testing.assert_allclose(found.p_value, [6.722197379e-01, 3.286220195e-19, 2.127055507e-05], rtol=1e-6)
     assert found.scale**2 == pytest.approx(0.00941021237, rel=1e-8)
     assert (found.deviance, found.rows.null_deviance) == pytest.approx((0.2624746961, 8.3172012147), rel=1e-8)
+
+
+def test_a_row_of_weight_2_has_the_interval_of_a_row_that_is_there_twice() -> None:
+    rng = np.random.default_rng(7000)
+    X = rng.normal(size=(20, 2))
+    y, s = X.sum(axis=1) + rng.normal(size=20), rng.choice([1.0, 2.0, 0.0], 20)
+    copies = np.repeat(np.arange(20), s.astype(int))
+    weighted = TrimmedLinearRegression().fit(X, y, sample_weight=s).predict_interval(X)
+    np.testing.assert_allclose(weighted, TrimmedLinearRegression().fit(X[copies], y[copies]).predict_interval(X))
 
 
 def test_binomial_as_r_prints_it() -> None:

@@ -105,6 +105,25 @@ def test_a_fit_drifts_where_least_squares_is_another(rng: np.random.Generator) -
     assert not drifts(X, np.ones(150), other, on) and not drifts(X, fitted, np.ones(150), on)
 
 
+def test_least_squares_counts_rows_by_their_weights_where_it_is_asked_for_other_slopes(
+    rng: np.random.Generator,
+) -> None:
+    x, s = rng.standard_normal(150), rng.choice([1.0, 20.0], 150)
+    r = np.where(s > 1, 0.02, 0.5) * x + 0.1 * rng.standard_normal(150)
+    on, again = np.full(150, True), np.repeat(np.arange(150), s.astype(int))
+    assert drifts(x[:, None], x, r, on) and not drifts(x[:, None], x, r, on, s)
+    assert not drifts(x[again, None], x[again], r[again], np.full(len(again), True))
+
+
+def test_a_ridge_penalty_is_not_told_as_errors_that_change_their_size(rng: np.random.Generator) -> None:
+    """It shrinks slopes on purpose: least squares has others by as much."""
+    X = rng.standard_normal((100, 3))
+    y = X @ [1.0, 0.5, -1.0] + rng.standard_normal(100)
+    with catch_warnings():
+        simplefilter("error")
+        TrimmedLinearRegression(penalty="l2", alpha=50.0, random_state=0).fit(X, y)
+
+
 def test_a_constant_column_and_a_sparse_one_are_no_trend(rng: np.random.Generator) -> None:
     X = np.column_stack([np.ones(100), rng.standard_normal(100) * (rng.random(100) < 0.1)])
     about = residuals(X[:, 1:], rng.standard_normal(100)), np.full(100, True)

@@ -39,7 +39,7 @@ PRECISE, NONE = 0.003, 1e-6  # what shares change by in the last step, relative;
 ENOUGH = 20_000  # suspects that tell the shares: they are known to a few per cent then
 ROUNDS, STEPS = 3, 60  # of the columns' densities, and of the shares for each: they change by less than 1 % after
 FITS = 3.0  # |score| up to which a corrected value fits: three in a thousand right ones are beyond
-CLEAR = 0.5  # of the probability that a cell is wrong: what the likeliest rule must have of it to be named
+CLEAR = 0.5  # by definition: likelier wrong than right; and what of that the likeliest rule must have to be named
 # Of the values of a column: so few negative ones, or one, are as improbable as FEW_NEGATIVE beside what their distance
 # says. So 8 of 8 ages with a minus are found among 300, and 2 without it; of normal columns that hardly reach 0, 16 of
 # 100,000 right cells are flagged, and 12 without.

@@ -74,7 +74,7 @@ def find_cells(table: Table, *, exclude: Sequence[str] = (), keep: Iterable[tupl
     >>> [(c.row, c.column, c.error, bool(c.expected == right)) for c in find_cells(table).cells]
     [(7, 'b', '10 times too large', True)]
     """
-    numbers = NumberColumns.of(table, exclude)
+    numbers, kept = NumberColumns.of(table, exclude), {(int(row), column) for row, column in keep}
     caveats: list[str] = []
     cells = _coded(numbers, caveats) + _infinite(numbers)
     if not len(numbers.names):
@@ -82,11 +82,10 @@ def find_cells(table: Table, *, exclude: Sequence[str] = (), keep: Iterable[tupl
     elif len(table.frame) < FEWEST:
         caveats.append(f"{len(table.frame)} rows are too few to tell which numbers are wrong.")
     else:
-        cells += _deviating(numbers, caveats, Names(table).place)
+        cells += _deviating(numbers, kept, caveats, Names(table).place)
     rules = _rules(numbers)
     cells = _by_rules(rules, numbers, cells)
     cells += misspelt(table, exclude)
-    kept = {(int(row), column) for row, column in keep}
     cells = [cell for cell in cells if (cell.row, cell.column) not in kept]
     cells.sort(key=lambda cell: (-cell.probability, -abs(cell.score), cell.row, cell.column))
     mended = _mended(table, numbers, cells, kept)
@@ -126,7 +125,9 @@ def _infinite(numbers: NumberColumns) -> list[WrongCell]:
     return found
 
 
-def _deviating(numbers: NumberColumns, caveats: list[str], place: Callable[[int], str]) -> list[WrongCell]:
+def _deviating(
+    numbers: NumberColumns, kept: set[tuple[int, str]], caveats: list[str], place: Callable[[int], str]
+) -> list[WrongCell]:
     """The cells that do not fit to the others in their row."""
     finite = np.where(np.abs(numbers.X) <= FINITE, numbers.X, np.nan)
     used = [j for j in range(len(numbers.names)) if not why_left_out(finite[:, j])]
@@ -138,28 +139,26 @@ def _deviating(numbers: NumberColumns, caveats: list[str], place: Callable[[int]
         caveats.append(f"How numbers hang together was learnt from {model.rows:,} rows; all were judged by that.")
     cells = model.judge(X)
     writings = [Writing.of(x[np.isfinite(x)], bool(numbers.dates[j])) for x, j in zip(X.T, used, strict=True)]
-    odds = _without_rows(cell_odds(model, X, cells, writings).beyond(WRONG), X, caveats)
-    odds = _without_columns(odds, X, [numbers.names[j] for j in used], caveats)
+    odds, names = cell_odds(model, X, cells, writings).beyond(WRONG), [numbers.names[j] for j in used]
     told = set(odds.row.tolist())
-    for j, scores in enumerate(cells.scores.T):
-        far = [i for i in np.flatnonzero(np.abs(scores) > FAR_OUT).tolist() if i not in told]
+    odds = _without_columns(_without_rows(odds, X, caveats), X, names, caveats)
+    for name, scores in zip(names, cells.scores.T, strict=True):
+        far = [i for i in np.flatnonzero(np.abs(scores) > FAR_OUT).tolist() if i not in told and (i, name) not in kept]
         if 0 < len(far) <= SMALL_GROUP * len(X):
             where = and_list([place(i) for i in far[:NAMED]], more=len(far) - NAMED, what="rows")
             caveats.append(
-                f"{numbers.names[used[j]]} is far from what the rest of the row suggests in {where}: it is not called "
-                "wrong, as these may be a group of their own, but look at it."
+                f"{name} is far from what the rest of the row suggests in {where}: it is not called wrong, as these "
+                "may be a group of their own, but look at it."
             )
             told |= set(far)
     found = []
     for k, (i, j) in enumerate(zip(odds.row.tolist(), odds.column.tolist(), strict=True)):
         error, expected = _explained(odds, k, X, float(cells.expected[i, j]), writings[j])
         if error == EXCHANGED:
-            error = f"in the place of {numbers.names[used[odds.partner[k]]]}"
+            error = f"in the place of {names[odds.partner[k]]}"
         score = float(np.clip(cells.scores[i, j], -LARGEST, LARGEST))
-        at, name = used[j], numbers.names[used[j]]
-        value = numbers.shown(at, float(X[i, j]))
-        probability = float(odds.probability[k])
-        found.append(WrongCell(i, name, value, numbers.shown(at, expected), score, probability, error))
+        value, instead = (numbers.shown(used[j], x) for x in (float(X[i, j]), expected))
+        found.append(WrongCell(i, names[j], value, instead, score, float(odds.probability[k]), error))
     if not model.settled and any(cell.probability < UNSURE for cell in found):
         caveats.append("Which numbers are wrong had not quite settled: doubt those of a probability near 0.5.")
     return found

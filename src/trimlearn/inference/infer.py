@@ -122,19 +122,22 @@ class Inference:
         """The quantiles of an error, in units of the scale, that Student's law has at t: those of the residuals.
 
         Each row counts as often as it is right, so that rows that were left out count beyond the others; and one of n
-        lies at a share i/(n + 1), so that a new row is as likely between any two (Vovk, Gammerman and Shafer 2005).
-        Between rows quantiles are interpolated on the scale of that law, and beyond the last they go on as it does.
+        lies at a share i/(n + 1), so that a new row is as likely between any two (Vovk, Gammerman and Shafer 2005); one
+        that is there several times, from the share of its first copy to that of its last. Between rows quantiles are
+        interpolated on the scale of that law, and beyond the last they go on as it does.
         """
         fit, rows = self.fit, self.rows
         s = np.ones(len(fit.weights)) if fit.sample_weight is None else np.asarray(fit.sample_weight, dtype=np.float64)
-        mass, on = s * np.asarray(fit.innocence, dtype=np.float64), s * fit.weights > 0
+        right, on = np.asarray(fit.innocence, dtype=np.float64), s * fit.weights > 0
+        mass, copies = s * right, (np.maximum(s - 1, 0) * right)[on]
         left = np.flatnonzero(~on & (mass > 0))
         below = design(fit.X[left], fit.has_intercept) @ fit.theta[0] > np.asarray(fit.y)[left]
         lever = rows.w * (self.spread.deviation(design(rows.X, fit.has_intercept)) / self.scale) ** 2
-        r = -rows.r[:, 0] / self.scale / np.sqrt(np.maximum(1 - lever, 1 / len(lever)))
+        r = -rows.r[:, 0] / self.scale / np.sqrt(np.maximum(1 - lever, 1 / s.sum()))
         order = np.argsort(r, kind="stable")
-        share = (mass[left] @ below + np.cumsum(mass[on][order])) / (mass.sum() + 1)
-        r, at = r[order], stdtrit(self.df_resid, share)
+        last = mass[left] @ below + np.cumsum(mass[on][order])
+        share = np.column_stack([last - copies[order], last]).ravel() / (mass.sum() + 1)
+        r, at = np.repeat(r[order], 2), stdtrit(self.df_resid, share)
         return np.asarray(np.interp(t, at, r) + np.minimum(t - at[0], 0.0) + np.maximum(t - at[-1], 0.0))
 
     @property

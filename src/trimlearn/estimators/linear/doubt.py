@@ -40,18 +40,22 @@ def warn_of_doubt(
     verdict: Verdict,
     wrong: np.ndarray | None = None,
     names: np.ndarray | None = None,
+    *,
+    smooth: bool,
 ) -> None:
     """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
     the model's fault: a code for what is missing, one value of y for many rows, few values of y, a curve, skewed
     errors, errors of two scales, or errors that grow. For a fit that is not exact. wrong: how probable it is that each
-    row is wrong, where the fit tells. names: of the features."""
+    row is wrong, where the fit tells. names: of the features. smooth: whether rows count less the farther off they
+    are."""
     warn_of_no_trimming(rows, kept, coefficients, exact=False)
     scores, flagged = residuals / verdict.scale, weights <= 0
     doubt = doubt_of_codes(rows.X, ~flagged, names)
     doubt = doubt or doubt_of_mark(rows.t, flagged)
     doubt = doubt or doubt_of_many(rows.X, rows.t, scores, verdict.cutoff, verdict.contamination)
     doubt = doubt or doubt_of_errors(rows.X, rows.t, rows.t - residuals, scores, flagged)
-    doubt = doubt or doubt_of_mean(rows.X, rows.t, residuals, flagged)
+    if smooth:
+        doubt = doubt or doubt_of_mean(rows, residuals, flagged)
     if doubt is not None:
         warn(doubt)
     elif wrong is not None and (mistakes := _expected_mistakes(scores, flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
@@ -151,12 +155,12 @@ def doubt_of_errors(
     return None
 
 
-def doubt_of_mean(X: Any, y: np.ndarray, residuals: np.ndarray, flagged: np.ndarray) -> str | None:
+def doubt_of_mean(rows: Examples, residuals: np.ndarray, flagged: np.ndarray) -> str | None:
     """A sentence where least squares on the rows that are not flagged has other slopes: skewed errors that grow are
     fitted where they are dense. Of many rows that are flagged it is rather asked which are wrong."""
-    if flagged.mean() > DOUBTFUL or not drifts(X, y - residuals, residuals, ~flagged):
+    if flagged.mean() > DOUBTFUL or not drifts(rows.X, rows.t - residuals, residuals, ~flagged, rows.s):
         return None
-    cure = "fit log(y), or give" if y.min() > 0 else "give"
+    cure = "fit log(y), or give" if rows.t.min() > 0 else "give"
     return (
         "Rows far off count less, and least squares on those that are not flagged has other slopes: errors may be "
         f"skewed, and change their size along the fit. Then {cure} sample_weight, or contamination=0 and "

@@ -234,9 +234,8 @@ class TrimmedGLM(LinearRegressor):
         if h is None and labels is None:
             warn_of_no_trimming(rows, half, q, exact=exact)
             if law.is_family and not exact:
-                z = np.asarray(rows.X @ self.coef_ + self.intercept_)
-                if self.loss == "poisson":
-                    counts = weights > 0
+                if self.loss == "poisson" and self.penalty is None:  # which makes means alike, and zeros fewer
+                    z, counts = np.asarray(rows.X @ self.coef_ + self.intercept_), weights > 0
                     known = np.ones(rows.n) if evidence.s is None else evidence.s
                     warn_of_zeros(rows.t[counts], law.family.mean(z[counts]), known[counts])
                 warn_of_long_tail(distinct.given(after / final.scale), distinct.given(weights <= 0))

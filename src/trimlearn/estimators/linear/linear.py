@@ -225,8 +225,9 @@ class TrimmedLinearRegression(LinearRegressor):
         if self.reweight and averaged < 1:
             # The MM-estimate begins at the mean with which it is mixed, lest each explain other rows.
             start, by_start = (raw.x, verdict) if mean is None else (mean.x, mean.verdict)
-            other = self._likelier(rows, raw, verdict.scale) if mean is None and h is None else None
-            if other is not None and verdict.scale > floor:
+            asked = mean is None and h is None and verdict.scale > floor
+            other = self._likelier(rows, raw, verdict.scale) if asked else None
+            if other is not None:
                 start, by_start = other, judged(other)
             x, inliers, explained = readmit(start, by_start, refit, judged, rounds_for(by_start))
             weights = inliers.astype(rows.X.dtype)
@@ -257,7 +258,8 @@ class TrimmedLinearRegression(LinearRegressor):
         elif h is None:
             doubted = weights if smooth is None else np.where(smooth.spared, 0.0, weights)
             doubtful, names = replace(final, cutoff=threshold), getattr(self, "feature_names_in_", None)
-            warn_of_doubt(rows, half, self._parameters, after, doubted, doubtful, wrong, names)
+            is_smooth = smooth is not None  # of a penalised fit least squares always has other slopes
+            warn_of_doubt(rows, half, self._parameters, after, doubted, doubtful, wrong, names, smooth=is_smooth)
         return self
 
     def _without_penalty(self, rows: Examples) -> TrimmedLinearRegression:

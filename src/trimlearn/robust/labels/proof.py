@@ -121,7 +121,8 @@ class Evidence:
         found = np.zeros((K, K), dtype=bool)
         if K == 2 or noise.epsilon == 0:
             return found
-        asked = {pair: self._between(*pair, share, noise) for pair, share in self._mistaken(noise).items()}
+        log_p = noise.log_probabilities(self.predictions)
+        asked = {pair: self._between(*pair, share, log_p) for pair, share in self._mistaken(noise).items()}
         noisy = {pair: both for pair, both in asked.items() if both[1].log_odds > -PROVEN}
         alone, seen = (Odds.together(both[which] for both in noisy.values()) for which in (0, 1))
         proven = alone.proven or (seen.proven and seen.gain > NOT_WORSE)
@@ -139,11 +140,10 @@ class Evidence:
         shares = {(a, b): both[a, b] / (both[a, b] + own[a] + own[b]) for a, b in combinations(range(K), 2)}
         return {pair: float(share) for pair, share in shares.items() if share > FEW}
 
-    def _between(self, a: int, b: int, share: float, noise: LabelNoise) -> tuple[Odds, Odds]:
+    def _between(self, a: int, b: int, share: float, log_p: Floats) -> tuple[Odds, Odds]:
         """What rows that bear the labels a and b and look like one of them say of the two, as if there were no other
-        class; and the same by the noise of all classes, where that of the two is far less, predictions having learnt
-        it. Nothing, where they might as well have been drawn by chance."""
-        log_p = noise.log_probabilities(self.predictions)
+        class; and the same by the noise of all classes, as in log_p, where that of the two is far less, predictions
+        having learnt it. Nothing, where they might as well have been drawn by chance."""
         rows = np.flatnonzero(np.isin(self.labels, (a, b)) & np.isin(log_p.argmax(axis=1), (a, b)) & (self.s > 0))
         rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), PAIR_ROWS)).astype(np.int64)]
         if not len(rows):
@@ -195,7 +195,7 @@ def is_chance(likelihood: Floats, labels: Labels, s: Floats) -> bool:
     """Whether labels are explained no better than by the shares of the classes. The temperatures that were fitted to
     these labels are not counted: among 20 % of wrong labels a rare class is worth little more, and where labels are
     drawn by chance nothing is clear anyway."""
-    shares = np.bincount(labels, s) / max(float(s.sum()), 1.0)
+    shares = np.bincount(labels, s) / s.sum()
     return bool(s @ (likelihood - np.log(np.maximum(shares[labels], 1e-300))) < NOT_WORSE)
 
 

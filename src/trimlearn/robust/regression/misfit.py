@@ -183,8 +183,9 @@ def widens(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
     return bool(odds.min() < LEVEL / len(odds))
 
 
-def drifts(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
-    """Whether residuals r of the rows ``on`` rise or fall with the prediction, so that least squares has other slopes.
+def drifts(X: Any, fitted: Floats, r: Floats, on: Bools, s: Floats | None = None) -> bool:
+    """Whether residuals r of the rows ``on``, which count s times, rise or fall with the prediction, so that least
+    squares has other slopes.
 
     Both fits estimate the same slopes unless the law of the errors changes with the prediction, and least squares is
     the one that does so whatever that law is (Hausman 1978, Econometrica 46). The standard error is that of `bends`.
@@ -196,15 +197,17 @@ def drifts(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
     rows = _some_of(X, r, on)
     if rows is None:
         return False
-    z, r = fitted[rows] - fitted[rows].mean(), r[rows] - r[rows].mean()
-    unit, size, n = float(np.abs(z).max()), float(np.abs(r).max()), len(rows)
+    n, c = len(rows), np.ones(len(rows)) if s is None else np.asarray(s[rows], dtype=np.float64)
+    c /= c.mean()
+    z, r = (np.asarray(v[rows], dtype=np.float64) - np.average(v[rows], weights=c) for v in (fitted, r))
+    unit, size = float(np.abs(z).max()), float(np.abs(r).max())
     if min(unit, size) <= TINY:
         return False
     z, r = z / unit, r / size
-    length = float(z @ z)
-    slope = float(z @ r) / length
-    left = (r - slope * z) / np.maximum(1 - 1 / n - z**2 / length, 1 / n)
-    odds = 2 * stdtr(n - 2, -abs(slope) * length / max(float(np.linalg.norm(z * left)), TINY))
+    length = float(c @ z**2)
+    slope = float(c @ (z * r)) / length
+    left = (r - slope * z) / np.maximum(1 - c * (1 / n + z**2 / length), 1 / n)
+    odds = 2 * stdtr(n - 2, -abs(slope) * length / max(float(np.linalg.norm(c * z * left)), TINY))
     return bool(odds < SELDOM and abs(slope) * size > OTHER * unit)
 
 

@@ -54,9 +54,7 @@ FOLDS = 5  # in which rows are left out to judge them: as many as in scikit-lear
 STEPS = 50  # concentration steps at most, a limit on time
 ROUNDS = 10  # of judging and fitting again, a limit on time: sets that have not settled then go round in a circle
 CLIP = 2.0  # robust standard deviations at which entries are drawn in for a start: of a normal law 5 % are
-BOUND = (
-    1.5  # robust standard deviations at which residuals are drawn in: Huber's k, near 1.345, at which 95 % efficient
-)
+BOUND = 1.5  # the same of residuals: Huber's k, near 1.345, at which his estimate is 95 % efficient
 HUBER = 10  # steps of an M-estimate that is a start only, a limit on time
 SAME = 1e-6  # relative difference of two objectives that is the tolerance of coordinate descent
 MAD = 1.4826  # the normal law's standard deviation over its median absolute deviation, 1/Φ⁻¹(¾)
