@@ -13,6 +13,7 @@ from trimlearn.checks.cells import find_cells
 from trimlearn.checks.errors import RULES, Writing, origins
 from trimlearn.checks.missing_codes import missing_codes
 from trimlearn.checks.spelling import misspelt, usual_spellings
+from trimlearn.tables.read import read_table
 
 
 def judged(frame: pd.DataFrame, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -187,6 +188,18 @@ def test_nothing_is_told_of_cells_far_off_that_are_known_to_be_right_or_told_as_
     rows.loc[5:7, list("abcd")] = np.add([5000.0, 7000.0, 900.0, 8000.0], rng.normal(size=(3, 4)))
     (told,) = find_cells(as_table(rows)).caveats
     assert "3 rows deviate in most of their numbers" in told
+
+
+def test_two_pairs_of_exchanged_dates_do_not_speak_for_each_other_in_silence() -> None:
+    rng = np.random.default_rng(101)
+    start = pd.to_datetime("2022-01-01") + pd.to_timedelta(rng.integers(0, 300, 400), unit="D")
+    end = start + pd.to_timedelta(np.rint(12 + rng.normal(size=400)).astype(int), unit="D")
+    frame = pd.DataFrame({"start": start, "end": end, "x": rng.normal(size=400)})
+    frame.loc[[80, 112], ["start", "end"]] = frame.loc[[80, 112], ["end", "start"]].to_numpy()
+    found = find_cells(read_table(frame))
+    told = " ".join(found.caveats)
+    for row in (80, 112):
+        assert f"row {row}" in told or row in {cell.row for cell in found.cells}
 
 
 def test_codes_for_missing_values() -> None:

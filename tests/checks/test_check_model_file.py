@@ -66,6 +66,15 @@ def test_other_tables_may_lack_values_have_new_categories_and_more_columns():
         assert np.all(np.isfinite(model.predict(other.iloc[3:])))
 
 
+def test_numbers_far_from_all_that_the_model_has_seen_are_told(recwarn):
+    model, table = fitted("regression")
+    model.predict(table)
+    assert not recwarn.list  # nothing is far from itself
+    pence = table.iloc[:3].assign(Price="£50,000,000")
+    with pytest.warns(UserWarning, match=r"3 of 3 rows have a Price far from all .*: is its unit the same\?"):
+        model.predict(pence)
+
+
 def test_a_table_without_the_columns_is_refused_by_their_names():
     model, table = fitted("regression")
     with pytest.raises(ValueError, match="lacks 'Price', which the model of MPG needs"):

@@ -120,6 +120,13 @@ KINDS = ["number", "number", "text", "date", "date", "category", "category", *["
 WRITTEN = ["1", "1.5", "a", "2015-01-01", "2015-01-01 12:00:00", "True", "x", "0.1", "1", "1.5", "2015-01-01", "inf"]
 
 
+def test_masked_entries_are_missing() -> None:
+    whole = np.ma.masked_array([[1, 2], [-999, 5], [7, 8]], mask=[[0, 0], [1, 0], [0, 0]])
+    for array in (whole, whole.astype(float)):
+        table = read_table(array)
+        assert [column.missing for column in table.columns] == [1, 0] and table.frame["x0"].tolist()[::2] == [1.0, 7.0]
+
+
 def test_a_frame_of_all_types() -> None:
     table = read_table(FRAME)
     assert [column.kind for column in table.columns] == KINDS

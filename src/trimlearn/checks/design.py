@@ -47,6 +47,8 @@ class Feature:
         What stands where there is no value; None: NaN does.
     centre, scale : float
         Subtracted from the value, and what it is divided by then.
+    reach : float or None
+        The largest absolute entry of a number or date in the table that it was made for; None: not known.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Feature:
     fill: float | None = None
     centre: float = 0.0
     scale: float = 1.0
+    reach: float | None = None
 
     @property
     def name(self) -> str:
@@ -196,7 +199,10 @@ def _standardised(column: pd.Series, name: str, how: How) -> Feature | None:
     if len(values) == 0:
         return None
     centre, scale = median_and_deviation(values)
-    return Feature(name, how, fill=centre, centre=centre, scale=scale) if scale > 0 else None
+    if not scale > 0:
+        return None
+    reach = float(np.abs(values - centre).max()) / scale
+    return Feature(name, how, fill=centre, centre=centre, scale=scale, reach=reach)
 
 
 def _is_skewed(column: pd.Series) -> bool:

@@ -125,7 +125,7 @@ def _raw(source: Any) -> Raw:
         return from_frame(frame.add_prefix("x") if numbered else frame, "table")
     if hasattr(source, "toarray"):
         raise ValueError("source is sparse; give source.toarray().")
-    array = np.asarray(source)
+    array = np.asarray(np.ma.filled(source.astype(object), None) if np.ma.is_masked(source) else source)
     if array.ndim == 0:
         raise ValueError(f"source must be a path, a DataFrame or a 2-D array, got {type(source).__name__}.")
     return from_array(array, "source")

@@ -103,22 +103,21 @@ def _start(Z: Floats) -> CellModel:
 
 
 def _best_ridge(mu: Floats, F: Floats, S: Floats, known: Flags, near: float = 0.0) -> tuple[CellModel, Floats]:
-    """The model with the ridge that predicts the known cells of F best, rows left out in turn; and what it
-    misses. ``near``: the ridges about this one are tried, all of them for 0."""
+    """The model with the share of its diagonal in the covariance, the ridge, that predicts the known cells of F best,
+    rows left out in turn; and what it misses. ``near``: the ridges about this one are tried, all of them for 0."""
     at = RIDGES.index(near) if near else 0
-    trials = [(_regularised(mu, S, ridge), ridge) for ridge in (RIDGES[max(at - 1, 0) : at + 2] if near else RIDGES)]
-    judged = [(trial, _left_out(F, trial, ridge, known)) for trial, ridge in trials]
-    return min(judged, key=lambda pair: _loss(pair[1], known))
-
-
-def _regularised(mu: Floats, S: Floats, ridge: float) -> CellModel:
-    """With the share ``ridge`` of its diagonal in the covariance."""
     scale = np.sqrt(np.maximum(np.diag(S), 1e-12))
-    values, V = np.linalg.eigh(S / np.outer(scale, scale))
-    values = np.maximum((1.0 - ridge) * values + ridge, min(ridge, 1e-4))
     out = np.outer(scale, scale)
-    normal = (Tail(np.inf, 1.0),) * len(mu)
-    return CellModel(mu, (V * values) @ V.T * out, (V / values) @ V.T / out, np.ones(len(mu)), normal, ridge)
+    values, V = np.linalg.eigh(S / out)
+    sizes = {
+        ridge: np.maximum((1.0 - ridge) * values + ridge, min(ridge, 1e-4))
+        for ridge in (RIDGES[max(at - 1, 0) : at + 2] if near else RIDGES)
+    }
+    left = {ridge: _left_out(F, (V / size) @ V.T / out, ridge, known) for ridge, size in sizes.items()}
+    ridge = min(left, key=lambda ridge: _loss(left[ridge], known))
+    size, normal = sizes[ridge], (Tail(np.inf, 1.0),) * len(mu)
+    model = CellModel(mu, (V * size) @ V.T * out, (V / size) @ V.T / out, np.ones(len(mu)), normal, ridge)
+    return model, left[ridge]
 
 
 def _estimated(Z: Floats, cells: JudgedCells, near: float) -> CellModel:
@@ -136,14 +135,14 @@ def _estimated(Z: Floats, cells: JudgedCells, near: float) -> CellModel:
     return replace(best, unit=unit, laws=tuple(laws))
 
 
-def _left_out(F: Floats, model: CellModel, ridge: float, known: Flags) -> Floats:
+def _left_out(F: Floats, P: Floats, ridge: float, known: Flags) -> Floats:
     """What each known cell is off by, given the other known ones, if its row is left out of the covariance.
 
     That is Σ − a·zzᵀ, inverted by a rank-one update; a = 1/(n − 1), since the row leaves the mean as well, and is n/(n
     − 1) times as far from the mean of the others. Cells that were filled in take no part: they know the others.
     """
     n = len(F)
-    G, diagonal = conditional(F, ~known, model.P)
+    G, diagonal = conditional(F, ~known, P)
     a = (1.0 - ridge) / max(n - 1, 1)
     q = np.minimum(a * np.einsum("ij,ij->i", np.where(known, F, 0.0), G), NEARLY)[:, None]
     return np.asarray(n / max(n - 1, 1) * G / ((1.0 - q) * diagonal + a * G**2))
