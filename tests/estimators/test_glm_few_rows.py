@@ -173,3 +173,14 @@ def test_more_zeros_than_counts_have_are_told() -> None:
     assert not fitted("poisson", X, y)[1]
     y[rng.random(200) < 0.3] = 0
     assert any("of the counts that the fit rests on are 0" in message for message in fitted("poisson", X, y)[1])
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_one_row_that_weighs_more_than_all_others_proves_nothing_of_them(kind: str) -> None:
+    loss, draw = CLEAN[kind]
+    X, y = sample(draw, 100, 0)
+    s = np.ones(100)
+    s[0] = 1e6
+    with pytest.warns(UserWarning, match="by their sample_weight are worth 1 equal ones, are too few"):
+        model = TrimmedGLM(loss, random_state=0).fit(X, y, sample_weight=s)
+    assert model.inlier_mask_.all() and model.contamination_ == 0
