@@ -135,17 +135,17 @@ class _Coefficients:
 @final
 @dataclass(frozen=True)
 class _Solved:
-    """Any penalty: the better of what `solve` finds from where it begins and from the convex fit that selects as it
-    does. Where columns are many, near any model is one that passes through all rows by large coefficients, which under
-    SCAD and MCP cost no more than small ones."""
+    """Any penalty: what `solve` finds from where it is told to begin, else the better of two, from zero and from the
+    convex fit that selects as it does. Where columns are many, a model may pass through all rows by large coefficients,
+    which under SCAD and MCP cost no more than small ones: solves from zero end there."""
 
     model: TrimmedLinearRegression
     solver: Solver
 
     def fit(self, rows: Rows, c: Floats, x0: Floats | None) -> Floats:
         problem = self.model._problem(Examples(rows.X, rows.t, c))
-        begin = np.zeros(rows.X.shape[1] + rows.intercept) if x0 is None else x0
-        begins = begin, penalty_net(self.model).fit(rows, c, x0)
+        zero, net = np.zeros(rows.X.shape[1] + rows.intercept), penalty_net(self.model)
+        begins = [zero, net.fit(rows, c, None)] if x0 is None else [x0]
         ends = [np.asarray(self.solver.refit(problem, x), dtype=np.float64) for x in begins]
         return min(ends, key=partial(problem.objective, np.ones(rows.n)))
 
