@@ -182,3 +182,14 @@ def test_zeros_are_not_told_of_means_that_a_penalty_makes_alike() -> None:
     with catch_warnings():
         simplefilter("error")
         TrimmedGLM(loss="poisson", penalty="l2", alpha=10.0, random_state=0).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_one_row_that_weighs_more_than_all_others_proves_nothing_of_them(kind: str) -> None:
+    loss, draw = CLEAN[kind]
+    X, y = sample(draw, 100, 0)
+    s = np.ones(100)
+    s[0] = 1e6
+    with pytest.warns(UserWarning, match="by their sample_weight are worth 1 equal ones, are too few"):
+        model = TrimmedGLM(loss, random_state=0).fit(X, y, sample_weight=s)
+    assert model.inlier_mask_.all() and model.contamination_ == 0

@@ -115,6 +115,8 @@ def test_classes_without_weight_are_no_classes() -> None:
     assert np.array_equal(np.unique(model.predict(X)), [0, 1]) and np.all(np.isfinite(model.outlier_probability_))
     with pytest.raises(ValueError, match="y holds one class only, 2"):
         TrimmedLogisticRegression().fit(X, y, (y == 2).astype(float))
+    with pytest.raises(ValueError, match=r"class_weight leaves fewer than two classes \(0\); give two at least"):
+        TrimmedLogisticRegression(class_weight={1: 0, 2: 0}).fit(X, y)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

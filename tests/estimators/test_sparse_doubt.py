@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LassoCV
+from sklearn.datasets import make_regression
+from sklearn.linear_model import Lasso, LassoCV
 
 from trimlearn import TrimmedLinearRegression, TrimmedLinearRegressionCV
 
@@ -85,3 +86,11 @@ def test_of_four_rows_a_coefficient_leverage_points_that_agree_are_found() -> No
                 warnings.simplefilter("ignore", UserWarning)
                 model.fit(X, y)
             assert not model.inlier_mask_[:7].any() and model.inlier_mask_[7:].mean() > 0.85
+
+
+@pytest.mark.parametrize("penalty", ["scad", "mcp"])
+def test_more_columns_than_rows_do_not_end_in_a_poor_minimum(penalty: str) -> None:
+    X, y, coef = make_regression(30, 40, n_informative=5, noise=1.0, coef=True, random_state=1)
+    model = TrimmedLinearRegression(0, penalty=penalty, alpha=0.1, random_state=0).fit(X, y)
+    error, plain = (np.linalg.norm(found - coef) for found in (model.coef_, Lasso(0.1).fit(X, y).coef_))
+    assert error < 1.5 * plain  # 45 times as much from zero, through all rows

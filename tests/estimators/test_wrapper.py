@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, make_friedman1
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -24,9 +25,9 @@ from sklearn.linear_model import Lars, LinearRegression, LogisticRegression, Rid
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trimlearn import outlier_table
@@ -756,3 +757,36 @@ def test_a_regressor_says_that_it_gives_no_probabilities_to_flag_rows_by() -> No
         model.flag()
     with pytest.raises(NotFittedError):
         TrimmedEstimator(Ridge()).flag()
+
+
+def _shifted_labels() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Three clear classes, a fifth of whose labels is shifted to the next."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, 200)
+    X = rng.normal(size=(200, 2)) + 5 * np.array([[0, 0], [1, 0], [0, 1]])[classes]
+    bad = rng.random(200) < 0.2
+    return X, np.where(bad, (classes + 1) % 3, classes), bad
+
+
+def test_what_is_said_of_labels_depends_on_the_rows_alone() -> None:
+    X, y, _ = _shifted_labels()
+    models = [TrimmedEstimator(DecisionTreeClassifier(max_depth=3), random_state=seed).fit(X, y) for seed in (1, 2)]
+    assert np.array_equal(*(model.outlier_scores_ for model in models))
+
+
+def test_a_text_column_does_not_silence_the_flexible_models() -> None:
+    X, y, bad = _shifted_labels()
+    table = np.column_stack([X.astype(object), np.where(np.arange(200) % 2, "east", "west")])
+    encode = make_column_transformer((OneHotEncoder(), [2]), remainder="passthrough")
+    model = TrimmedEstimator(make_pipeline(encode, DecisionTreeClassifier()), random_state=0).fit(table, y)
+    flagged = ~model.inlier_mask_
+    assert np.mean(flagged[bad]) > 0.9 and np.mean(flagged[~bad]) < 0.02  # a tree alone accuses right labels too
+
+
+def test_bases_in_the_wrong_order_are_named() -> None:
+    class Mine(BaseEstimator, RegressorMixin):
+        pass
+
+    for model in (Mine(), make_pipeline(StandardScaler(), Mine())):
+        with pytest.raises(ValueError, match=r"write class Mine\(RegressorMixin, BaseEstimator\), the mixin first"):
+            TrimmedEstimator(model).fit(np.eye(4), np.arange(4.0))

@@ -239,13 +239,20 @@ def warn_of_exact_fit(weights: np.ndarray) -> None:
         )
 
 
-def warn_of_no_trimming(rows: Examples, kept: float, coefficients: int, *, exact: bool) -> None:
+def warn_of_no_trimming(
+    rows: Examples, kept: float, coefficients: int, *, exact: bool, worth: float | None = None
+) -> None:
     """UserWarning where contamination="auto" has to keep all rows: a fit needs more rows than it has coefficients, and
-    of these most. Where one more row than that lies exactly on the fit, none is wrong. Sample weights that sum to too
-    little are warned of elsewhere."""
-    agree = exact and rows.n > coefficients
-    if kept >= rows.S and rows.n <= coefficients + 1 and not agree:
+    of these most. Where one more row than that lies exactly on the fit, none is wrong. worth: how many equal rows they
+    are, by sample weights of which only ratios matter; weights that count rows and sum to too little are warned of
+    elsewhere."""
+    worth = rows.n if worth is None else worth
+    agree = exact and worth > coefficients
+    if kept >= rows.S and worth <= coefficients + 1 and not agree:
+        many = rows.n > coefficients + 1
+        weighed = f", which by their sample_weight are worth {worth:.2g} equal ones," if many else ""
+        cure = "weights that are less unlike" if many else "a contamination, with a penalty, or fewer features"
         warn(
-            f"{rows.n} rows are too few for {coefficients} coefficients to tell which of them are wrong: nothing is "
-            "trimmed. Give a contamination, with a penalty, or fewer features.",
+            f"{rows.n} rows{weighed} are too few for {coefficients} coefficients to tell which of them are wrong: "
+            f"nothing is trimmed. Give {cure}.",
         )

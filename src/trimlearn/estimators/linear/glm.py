@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -187,7 +188,7 @@ class TrimmedGLM(LinearRegressor):
         evidence = law.evidence(rows)
         worth = evidence.S / rows.S
         half, floor = min(law.half(evidence, q, labels) / worth, rows.S), law.floor(rows.t)
-        keep = half if h is None else h
+        keep, few = half if h is None else h, h is None and evidence.S <= q + 1
 
         def residuals(x: Array) -> np.ndarray:
             coef, intercept = self._parts(x)
@@ -197,7 +198,8 @@ class TrimmedGLM(LinearRegressor):
             if labels is not None:
                 return verdict_on_labels(labels, np.abs(residuals(x)), None if h is None else h / rows.S)
             kept = half if h is None else h
-            return judge(residuals(x), kept * worth, q, evidence.s, intercept=self.fit_intercept, floor=floor)
+            found = judge(residuals(x), kept * worth, q, evidence.s, intercept=self.fit_intercept, floor=floor)
+            return replace(found, inliers=np.ones(rows.n, dtype=bool), contamination=0.0) if few else found
 
         def refit(inliers: np.ndarray, x: Array) -> Array:
             return solver.refit(self._problem(rows.weighed(inliers), unit), x)
@@ -231,14 +233,14 @@ class TrimmedGLM(LinearRegressor):
         exact = law.family.dispersed and final.scale <= floor
         if exact:
             warn_of_exact_fit(weights)
-        if h is None and labels is None:
-            warn_of_no_trimming(rows, half, q, exact=exact)
-            if law.is_family and not exact:
-                if self.loss == "poisson" and self.penalty is None:  # which makes means alike, and zeros fewer
-                    z, counts = np.asarray(rows.X @ self.coef_ + self.intercept_), weights > 0
-                    known = np.ones(rows.n) if evidence.s is None else evidence.s
-                    warn_of_zeros(rows.t[counts], law.family.mean(z[counts]), known[counts])
-                warn_of_long_tail(distinct.given(after / final.scale), distinct.given(weights <= 0))
+        if few:
+            warn_of_no_trimming(rows, half, q, exact=exact, worth=evidence.S)
+        if h is None and labels is None and law.is_family and not exact:
+            if self.loss == "poisson" and self.penalty is None:  # which makes means alike, and zeros fewer
+                z, counts = np.asarray(rows.X @ self.coef_ + self.intercept_), weights > 0
+                known = np.ones(rows.n) if evidence.s is None else evidence.s
+                warn_of_zeros(rows.t[counts], law.family.mean(z[counts]), known[counts])
+            warn_of_long_tail(distinct.given(after / final.scale), distinct.given(weights <= 0))
         if labels is not None and self.penalty is None:
             warn_of_separation(rows.t, np.asarray(rows.X @ self.coef_ + self.intercept_), weights > 0)
         return self

@@ -180,16 +180,21 @@ class TrimmedLogisticRegression(LinearClassifier):
         check_classification_targets(data.t)
         if reset:
             self.classes_ = np.unique(data.t)
-            there = np.unique(data.t if data.s is None else data.t[data.s > 0])
-            if len(there) < 2:
-                raise ValueError(f"y holds one class only, {there[0]}; a classifier needs two at least.")
         data = replace(data, t=self._codes(data.t))
         self._class_weights = None
-        if self.class_weight is None:
-            return data
-        known = self.classes_[data.t]
-        self._class_weights = compute_class_weight(self.class_weight, classes=self.classes_, y=known)
-        return data.weighed(self._class_weights[data.t])
+        if self.class_weight is not None:
+            known = self.classes_[data.t]
+            self._class_weights = compute_class_weight(self.class_weight, classes=self.classes_, y=known)
+            data = data.weighed(self._class_weights[data.t])
+        there = self.classes_[np.unique(data.t if data.s is None else data.t[data.s > 0])]
+        if reset and len(there) < 2:
+            only = ", ".join(map(str, there)) or "none"
+            if isinstance(self.class_weight, dict) and len(self.classes_) > 1:
+                raise ValueError(
+                    f"class_weight leaves fewer than two classes ({only}); give two at least a weight above 0."
+                )
+            raise ValueError(f"y holds one class only, {only}; a classifier needs two at least.")
+        return data
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A verdict on all labels, a trimmed fit, and a fit to what the labels should have been, as far as is known."""

@@ -135,14 +135,19 @@ class _Coefficients:
 @final
 @dataclass(frozen=True)
 class _Solved:
-    """Any penalty: what `solve` finds from where it begins."""
+    """Any penalty: what `solve` finds from where it is told to begin, else the better of two, from zero and from the
+    convex fit that selects as it does. Where columns are many, a model may pass through all rows by large coefficients,
+    which under SCAD and MCP cost no more than small ones: solves from zero end there."""
 
     model: TrimmedLinearRegression
     solver: Solver
 
     def fit(self, rows: Rows, c: Floats, x0: Floats | None) -> Floats:
-        begin = np.zeros(rows.X.shape[1] + rows.intercept) if x0 is None else x0
-        return np.asarray(self.solver.refit(self.model._problem(Examples(rows.X, rows.t, c)), begin), dtype=np.float64)
+        problem = self.model._problem(Examples(rows.X, rows.t, c))
+        zero, net = np.zeros(rows.X.shape[1] + rows.intercept), penalty_net(self.model)
+        begins = [zero, net.fit(rows, c, None)] if x0 is None else [x0]
+        ends = [np.asarray(self.solver.refit(problem, x), dtype=np.float64) for x in begins]
+        return min(ends, key=partial(problem.objective, np.ones(rows.n)))
 
     def value(self, x: Floats, h: float) -> float:
         alpha, l1_ratio = self.model._strength

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, is_classifier, is_regressor
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, RegressorMixin, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils import assert_all_finite, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -23,13 +24,13 @@ from trimlearn.estimators.inputs import (
     as_numbers,
     check_counts,
     check_labels_known,
-    filled_numbers,
     places,
     refuse_collections,
 )
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.meta.appeal import Appeal
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, given_splits, weight_argument
+from trimlearn.estimators.meta.foretold import features_as_numbers
 from trimlearn.estimators.meta.nets import check_no_module, is_net
 from trimlearn.estimators.meta.rounds import Alternation
 from trimlearn.estimators.meta.targets import InlierModel, Judgement, LabelTarget, Loss, NumericTarget, TargetKind
@@ -113,6 +114,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         A stage ends when at most this share of the rows changes its weight, or F no longer falls.
     random_state : int, RandomState instance or None, default=None
         For the folds, and for every random_state of the estimator that is None. An int gives the same fit every time.
+        Labels are judged with 0 in its place, so that what is said of them hangs on the rows alone.
     n_jobs : int or None, default=None
         Models of folds that are fitted at a time, in processes, as in scikit-learn; None: one, -1: as many as there
         are cores. The result is the same.
@@ -282,6 +284,14 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
     def _check_parameters(self) -> None:
         check_no_module(self.estimator)
         if not _is_model(self.estimator):
+            last = self.estimator.steps[-1][1] if isinstance(self.estimator, Pipeline) else self.estimator
+            for mixin in (RegressorMixin, ClassifierMixin):
+                if isinstance(last, mixin):
+                    name = type(last).__name__
+                    raise ValueError(
+                        f"{name} is not known to be a regressor or a classifier, because its bases are in the wrong "
+                        f"order: write class {name}({mixin.__name__}, BaseEstimator), the mixin first."
+                    )
             raise ValueError(
                 f"estimator must be a scikit-learn regressor or classifier, or a Pipeline that ends in one, "
                 f"as in TrimmedEstimator(Ridge()), got {self.estimator!r}."
@@ -323,7 +333,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
     # -- fits ---------------------------------------------------------------------------------------------------------
 
     def _fit(self, rows: EncodedExamples, h: float | None, warm: bool) -> Self:
-        run = self._alternation(rows, self._last_seed if warm else self._seed())
+        seed = self._last_seed if warm else self._seed()
+        run = self._alternation(rows, seed if rows.classes is None else 0)  # what is said of labels hangs on rows alone
         h0 = run.target.robust_h(rows.t, rows.s) if h is None else h
         w, F = run.trim(h0, run.target.losses(self._P, rows.t) if warm and len(self._P) == len(rows.s) else None)
         clean = h is not None and h >= rows.S  # the user says so: there is nobody to readmit
@@ -340,14 +351,14 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self.weights_ = final if self.reweight else w
         self.history_, self.n_iter_ = run.history, len(run.history)
         stage(f"final fit to {np.count_nonzero(self.weights_)} rows")
-        self.estimator_ = fit_weighted(self.estimator, rows, self.weights_, run.seed)
-        self._training, self._last_seed = rows, run.seed
+        self.estimator_ = fit_weighted(self.estimator, rows, self.weights_, seed)
+        self._training, self._last_seed = rows, seed
         self._conclude(run, found)
         return self
 
     def _alternation(self, rows: EncodedExamples, seed: int) -> Alternation:
         target: TargetKind = self._target_kind(rows.classes)
-        if isinstance(target, LabelTarget) and (X := filled_numbers(rows.X)) is not None:
+        if isinstance(target, LabelTarget) and (X := features_as_numbers(rows.X)) is not None:
             hashes = row_hashes(X)
             target = replace(
                 target,
