@@ -94,6 +94,7 @@ def test_demo_prints_both_tables(demo):
 
 
 @pytest.mark.filterwarnings("ignore:.*stopped short")  # few levels of noise are tried, and the wrong one is kept
+@pytest.mark.filterwarnings("ignore:up to .* of the labels may be wrong")  # 200 made-up images in ten classes
 def test_demo_on_mnist_reads_the_folder_it_is_given(tmp_path, capsys, quick_fits, monkeypatch):
     monkeypatch.setattr("trimlearn.demo.importlib.util.find_spec", lambda name: None)  # no picture, and no penguins
     rng = np.random.default_rng(0)

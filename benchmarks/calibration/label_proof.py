@@ -25,11 +25,12 @@ __all__ = ["DRAWN", "TRIED", "accused", "clusters", "drawn", "run", "worlds"]
 
 ROWS = 120
 DRAWN = ("slope 0.5", "slope 1", "slope 2.5", "slope 6", "probit", "uniform", "skewed", "spread", "treated", "factor")
-APART, LEVELS = (4.0, 5.0, 7.0), (0.1, 0.3)
+APART, LEVELS = (4.0, 5.0, 7.0), (0.02, 0.1, 0.3)
 REPETITIONS = 4
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
     "CLEARNESS": (proof, (3.0, 6.0, 12.0)),
     "PROVEN": (proof, (2.0, 4.0, 6.0)),
+    "SHARP": (proof, (0.5, 1.0, 2.0)),
 }
 
 

@@ -84,7 +84,10 @@ def test_rethreshold(model: Any, y: Any) -> None:
     assert strays(lambda: fitted.rethreshold(MOST), "half of the examples") == []
 
 
-@pytest.mark.parametrize(("model", "y"), CASES[:6], ids=lambda value: type(value).__name__)
+WEIGHED = [case for case in CASES[:6] if not isinstance(case[0], TrimmedGLM)]  # for which only ratios of weights matter
+
+
+@pytest.mark.parametrize(("model", "y"), WEIGHED, ids=lambda value: type(value).__name__)
 def test_outlier_table(model: Any, y: Any) -> None:
     fitted = clone(model).set_params(contamination=0.1).fit(X, y)
     pipe = make_pipeline(StandardScaler(), clone(model).set_params(contamination=0.1)).fit(X, y)

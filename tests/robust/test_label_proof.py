@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_predict
 
 from trimlearn import TrimmedLogisticRegression, label_errors
 from trimlearn.robust.labels.noise_level import estimate_noise, noise_levels
-from trimlearn.robust.labels.proof import Evidence, allowed_errors
+from trimlearn.robust.labels.proof import Evidence, Odds, allowed_errors
 from trimlearn.robust.labels.verdict import label_verdict
 
 K = 4
@@ -133,3 +133,8 @@ def test_clear_classes_prove_nothing_where_they_had_to_look_so(wary: bool) -> No
     assert clear.odds(noise, plain, nothing).proven
     blind = Evidence([z], [z], labels, s, None if wary else classes, wary)
     assert not blind.odds(noise, plain, nothing).proven
+
+
+def test_a_few_labels_that_are_very_unlikely_each_are_wrong_whatever_else_is_in_doubt() -> None:
+    assert Odds(gain=5.0, wrong=2.0, doubt=6.0).proven
+    assert not Odds(gain=5.0, wrong=20.0, doubt=60.0).proven

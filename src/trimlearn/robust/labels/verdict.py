@@ -232,8 +232,12 @@ def label_verdict(
         shown, compared = ([blind(z) for z in each.predictions] for each in (trusting, without))
         alone = estimate_noise(shown[:1], labels, s, largest=False, allowed=allowed)
         noise, final = _searched(replace(trusting, predictions=shown), alone, again, allowed)
-        evidence = replace(evidence, predictions=final, trusting=compared)
-        plain = estimate_noise(compared, labels, s, noisy=False)
+        if noise.epsilon > 0:
+            evidence = replace(evidence, predictions=final, trusting=compared)
+            plain = estimate_noise(compared, labels, s, noisy=False)
+        else:  # what is left to be seen says too little
+            final = evidence.predictions
+            noise = noise_level(final, labels, s, allowed)
     if not evidence.odds(noise, plain, overlap).proven:
         return replace(trusting, undecided=seen, overlap=overlap)
     if len(final) > 1:
