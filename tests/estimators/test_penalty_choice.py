@@ -250,7 +250,7 @@ def test_text_is_no_grid() -> None:
         check_ratios("half", "l1_ratio")
 
 
-@pytest.mark.filterwarnings("ignore:.*a rule of their own")  # which is true as well
+@pytest.mark.filterwarnings("ignore:.*(a rule of their own|y holds only 2)")  # which is true as well
 def test_targets_of_two_values_overflow_nothing() -> None:
     for seed in (0, 2):
         rng = np.random.default_rng(seed)

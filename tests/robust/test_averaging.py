@@ -163,7 +163,7 @@ def test_skewed_errors_keep_the_mean(rng: np.random.Generator) -> None:
         X = rng.standard_normal((40, 1))
         y = X[:, 0] + rng.exponential(size=40)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("trimlearn.estimators.linear.linear.warn_of_doubt", lambda *_: None)
+            patch.setattr("trimlearn.estimators.linear.linear.warn_of_doubt", lambda *_, **__: None)
             found.append(TrimmedLinearRegression(random_state=0).fit(X, y).intercept_)
     assert np.mean(found) == pytest.approx(0.9, abs=0.15)  # rows in the far tail are flagged in some
 
@@ -185,7 +185,7 @@ def test_no_row_more_or_less_makes_a_difference(law: str) -> None:
     X = rng.standard_normal((405, 1))
     y = X[:, 0] + (rng.standard_normal(405) if law == "normal" else rng.exponential(size=405) - 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trimlearn.estimators.linear.linear.warn_of_doubt", lambda *_: None)
+        patch.setattr("trimlearn.estimators.linear.linear.warn_of_doubt", lambda *_, **__: None)
         fits = {n: TrimmedLinearRegression(random_state=0).fit(X[:n], y[:n]) for n in (199, 201, 399, 401)}
     for n in (199, 399):
         width = np.diff(fits[n].conf_int())[1, 0] / 4
@@ -223,7 +223,7 @@ def test_doubt_is_told_in_the_summary_and_in_a_sandwich() -> None:
     y = rng.standard_normal(21)
     y[:4] += 4.0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trimlearn.estimators.linear.linear.warn_of_doubt", lambda *_: None)
+        patch.setattr("trimlearn.estimators.linear.linear.warn_of_doubt", lambda *_, **__: None)
         model = TrimmedLinearRegression(random_state=0).fit(X, y)
     unsure = (model.outlier_probability_ > 0.25) & (model.outlier_probability_ < 0.75)
     assert model.summary().in_doubt == unsure.sum()
