@@ -224,7 +224,8 @@ def label_verdict(
         return replace(trusting, misfit=misfit)
     without = trusting if to_beat is None else to_beat
     evidence = Evidence(final, without.predictions, labels, s, cells, to_beat is not None)
-    overlap, seen, plain = evidence.overlap(noise), noise.epsilon, without.noise
+    seen, plain = noise.epsilon, without.noise
+    overlap = evidence.overlap(noise, plain)
     allowed = allowed_errors(overlap)
     if overlap.any():
         blind = partial(blinded, likely=noise.log_probabilities(final).argmax(axis=1), overlap=overlap)
