@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_val_predict
 
@@ -138,3 +139,17 @@ def test_clear_classes_prove_nothing_where_they_had_to_look_so(wary: bool) -> No
 def test_a_few_labels_that_are_very_unlikely_each_are_wrong_whatever_else_is_in_doubt() -> None:
     assert Odds(gain=5.0, wrong=2.0, doubt=6.0).proven
     assert not Odds(gain=5.0, wrong=20.0, doubt=60.0).proven
+
+
+def test_shifted_labels_of_three_classes_in_few_rows_are_found() -> None:
+    X, classes = load_wine(return_X_y=True)
+    rng = np.random.default_rng(2)
+    rows = rng.permutation(len(classes))[:118]
+    X, classes = ((X - X.mean(axis=0)) / X.std(axis=0))[rows], classes[rows]
+    wrong = np.isin(np.arange(118), rng.choice(118, 35, replace=False))
+    found = ~TrimmedLogisticRegression(random_state=0).fit(X, np.where(wrong, (classes + 1) % 3, classes)).inlier_mask_
+    assert found[wrong].mean() > 0.5 and found[~wrong].mean() < 0.05
+
+
+def test_noise_that_leaves_no_row_in_doubt_is_proven() -> None:
+    assert Odds(gain=0.0, wrong=1.0, doubt=0.0).proven and not Odds(gain=0.0, wrong=0.0, doubt=0.0).proven

@@ -27,8 +27,8 @@ from trimlearn.robust.labels.noise_em import Floats, Labels, all_errors
 from trimlearn.robust.labels.noise_level import estimate_noise
 
 # What wrong labels and rows in doubt count for beside the likelihood, and the log-odds that prove noise. They trade
-# clean samples that are accused for wrong labels that are found: 5 and 79 %; with half of the one 2.5 and 66 %, of the
-# other 10 and 81 % (python -m benchmarks.calibration label_proof).
+# clean samples that are accused for wrong labels that are found: 5 and 69 %; with half of the one 2.5 and 55 %, of the
+# other 10 and 78 % (python -m benchmarks.calibration label_proof).
 CLEARNESS, PROVEN = 6.0, 4.0
 # Gain in log-likelihood for each label called wrong, from which on overlap is out of the question. Under the laws of
 # `python -m benchmarks.calibration label_proof` in which none is wrong it was 0.35 at most where the gain was above 2.
@@ -85,7 +85,9 @@ class Odds:
     @property
     def log_odds(self) -> float:
         """Of noise against overlap."""
-        return self.gain + CLEARNESS * log(self.wrong / self.doubt) if self.wrong > 0 else -inf
+        if self.wrong <= 0:
+            return -inf
+        return self.gain + CLEARNESS * log(self.wrong / self.doubt) if self.doubt > 0 else inf
 
     @property
     def proven(self) -> bool:
